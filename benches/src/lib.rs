@@ -1,0 +1,1 @@
+//! Benchmarks of tollgate, one file per question.

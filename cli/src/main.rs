@@ -1,0 +1,3 @@
+//! `tollgate`: choose a limit by replaying the traffic that was really there.
+
+fn main() {}

@@ -1,0 +1,86 @@
+//! The algorithms, one file each, and the contract that they share.
+
+use crate::{Decision, Nanos, Rule};
+
+/// What every algorithm answers, at a time that the caller passes.
+///
+/// All methods but [`reset`](Algorithm::reset) may be called by any number of threads at once. A time is
+/// nanoseconds since any zero, at most [`Nanos::MAX`]; a later one is refused. A time older than the newest
+/// recorded one is judged at the newest recorded one (each algorithm says how exactly it knows that).
+/// A refusal changes nothing. A cost of 0 is admitted and changes nothing; a cost above the limit is refused
+/// with [`Reason::Never`](crate::Reason::Never).
+pub trait Algorithm: Send + Sync {
+    /// Takes `cost` permits at `now`, all or nothing. The cheapest call: yes or no.
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool;
+
+    /// Takes `cost` permits at `now`, all or nothing, and tells what is left or how long to wait.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied), which changed nothing.
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision;
+
+    /// Tells what [`check_at`](Algorithm::check_at) would answer, and stores nothing.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied).
+    fn peek_at(&self, cost: u64, now: Nanos) -> Decision;
+
+    /// Permits charged to `rule` (by its place in the configuration) at `now`; `None` without such a rule or
+    /// with a time out of range.
+    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64>;
+
+    /// The rules, in the order given.
+    fn rules(&self) -> &[Rule];
+
+    /// Bytes of state, the configuration apart.
+    fn state_bytes(&self) -> usize;
+
+    /// Forgets every admission: the state is that of a new limiter.
+    fn reset(&mut self);
+}
+
+/// Gives a [`History`](crate::decision::History) the public contract. `ceiling` is a field: the largest cost
+/// that can be taken, the least of all capacities and the largest cost declared.
+macro_rules! algorithm {
+    ($name:ident) => {
+        impl $crate::Algorithm for $name {
+            #[inline]
+            fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
+                if !now.in_range() {
+                    return false;
+                }
+                // One compare for both ends: 0 wraps to the top.
+                if cost.wrapping_sub(1) >= self.ceiling {
+                    return cost == 0;
+                }
+                $crate::decision::History::take(self, cost, now)
+            }
+
+            fn check_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {
+                $crate::decision::check(self, cost, now)
+            }
+
+            fn peek_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {
+                $crate::decision::peek(self, cost, now)
+            }
+
+            fn usage_at(&self, rule: usize, now: $crate::Nanos) -> Option<u64> {
+                $crate::decision::usage(self, rule, now)
+            }
+
+            fn rules(&self) -> &[$crate::Rule] {
+                $crate::decision::History::rules(self)
+            }
+
+            fn state_bytes(&self) -> usize {
+                self.bytes()
+            }
+
+            fn reset(&mut self) {
+                self.clear();
+            }
+        }
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use algorithm;

@@ -1,0 +1,234 @@
+//! The one answer of every algorithm, and how it is read off a history.
+//!
+//! An algorithm only says how much of each rule is used and when that use will have fallen to a given level
+//! ([`Look`]). Everything a caller is told follows from those two, here and nowhere else.
+
+use core::fmt;
+
+use crate::{Nanos, Rule};
+
+/// The answer to one call: what was left when it was admitted, or why it was refused.
+pub type Decision = Result<Quota, Denied>;
+
+/// What was left of a limit at the moment of a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Quota {
+    /// The rule that these figures speak of, by its place in the configuration: the one that refused, else
+    /// the one with the least left (the first listed of equals).
+    pub rule: usize,
+    /// The limit of that rule.
+    pub limit: u64,
+    /// Permits that could still be had at once: the least over all rules.
+    pub remaining: u64,
+    /// How long until `remaining` grows if nobody else comes; zero when it can not grow.
+    pub next_after: Nanos,
+    /// How long until nothing is charged to any rule if nobody else comes.
+    pub reset_after: Nanos,
+    /// The time judged: the caller's, or the newest recorded one if that is later. The spans count from it.
+    pub at: Nanos,
+}
+
+/// A refusal: an outcome with a wait, not a fault. It changed nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Denied {
+    /// Why.
+    pub reason: Reason,
+    /// What was left.
+    pub quota: Quota,
+}
+
+/// Why a call was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Too few permits are free now.
+    Limit {
+        /// The shortest wait, from the time judged, after which the same call would pass if nobody else
+        /// came. Never zero.
+        retry_after: Nanos,
+    },
+    /// The cost is above the limit: waiting can not help.
+    Never,
+    /// The cost is above the largest one that this limiter was built for.
+    MaxCost {
+        /// The largest cost.
+        max: u64,
+    },
+    /// The time was above [`Nanos::MAX`].
+    TimeOutOfRange,
+}
+
+/// A consistent look at a history at one time judged. `None`: the history has moved on, look again.
+pub(crate) trait Look {
+    /// The time judged.
+    fn at(&self) -> Nanos;
+    /// Permits charged to `rule`.
+    fn used(&self, rule: usize) -> Option<u64>;
+    /// The shortest wait after which at most `keep` permits are charged to `rule` if nobody else comes.
+    fn wait(&self, rule: usize, keep: u64) -> Option<Nanos>;
+}
+
+/// What an algorithm adds to a [`Look`] so that any caller's question can be answered.
+pub(crate) trait History {
+    /// Its look.
+    type Look<'a>: Look
+    where
+        Self: 'a;
+    /// The rules, in the order given.
+    fn rules(&self) -> &[Rule];
+    /// The most that `rule` can ever hold: its limit, or its burst.
+    fn capacity(&self, rule: usize) -> u64 {
+        self.rules().get(rule).map_or(0, |rule| rule.limit)
+    }
+    /// The largest cost declared.
+    fn max_cost(&self) -> u64;
+    /// Takes `cost` permits (1 to the least capacity and largest cost) at `now` (in range), or changes nothing.
+    fn take(&self, cost: u64, now: Nanos) -> bool;
+    /// Looks at the history as a call at `now` (in range) would judge it. Stores nothing.
+    fn look(&self, now: Nanos) -> Self::Look<'_>;
+}
+
+// === impl Denied ===
+
+impl Denied {
+    /// The shortest wait after which the same call would pass if nobody else came; `None` if it never would.
+    pub fn retry_after(&self) -> Option<Nanos> {
+        match self.reason {
+            Reason::Limit { retry_after } => Some(retry_after),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::Limit { retry_after } => {
+                write!(f, "limit {} reached, retry after {retry_after:?}", self.quota.limit)
+            }
+            Reason::Never => write!(f, "cost above the limit {}", self.quota.limit),
+            Reason::MaxCost { max } => write!(f, "cost above the largest cost {max}"),
+            Reason::TimeOutOfRange => {
+                write!(f, "time {:?} is above {:?}", self.quota.at, Nanos::MAX)
+            }
+        }
+    }
+}
+
+impl core::error::Error for Denied {}
+
+// === answers ===
+
+/// Takes `cost` permits and tells what is left, or tells why not.
+pub(crate) fn check<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
+    let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
+    // Lock-free: a round is lost only to another caller that was admitted meanwhile.
+    loop {
+        if history.take(cost, now) {
+            return Ok(quota(history, now));
+        }
+        // Refused; if the permit came free before the wait was read, this call takes it after all.
+        if let Some(Err(denied)) = judge(history, &history.look(now), cost) {
+            return Err(denied);
+        }
+    }
+}
+
+/// Tells what [`check`] would answer, and changes nothing.
+pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
+    let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
+    loop {
+        if let Some(decision) = judge(history, &history.look(now), cost) {
+            return decision;
+        }
+    }
+}
+
+/// Permits charged to `rule` at `now`; `None` without such a rule or with a time out of range.
+pub(crate) fn usage<H: History>(history: &H, rule: usize, now: Nanos) -> Option<u64> {
+    if !now.in_range() || rule >= history.rules().len() {
+        return None;
+    }
+    loop {
+        if let Some(used) = history.look(now).used(rule) {
+            return Some(used);
+        }
+    }
+}
+
+/// The cost if the history must decide; `None` for a cost of 0, which is admitted and changes nothing.
+fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64>, Denied> {
+    if !now.in_range() {
+        let quota = Quota {
+            rule: 0,
+            limit: history.capacity(0),
+            remaining: 0,
+            next_after: Nanos::ZERO,
+            reset_after: Nanos::ZERO,
+            at: now,
+        };
+        return Err(Denied { reason: Reason::TimeOutOfRange, quota });
+    }
+    if let Some(rule) = (0..history.rules().len()).find(|&rule| cost > history.capacity(rule)) {
+        let quota = Quota { rule, limit: history.capacity(rule), ..quota(history, now) };
+        return Err(Denied { reason: Reason::Never, quota });
+    }
+    if cost > history.max_cost() {
+        let reason = Reason::MaxCost { max: history.max_cost() };
+        return Err(Denied { reason, quota: quota(history, now) });
+    }
+    Ok((cost > 0).then_some(cost))
+}
+
+fn quota<H: History>(history: &H, now: Nanos) -> Quota {
+    loop {
+        if let Some(quota) = read_quota(history, &history.look(now)) {
+            return quota;
+        }
+    }
+}
+
+/// The figures of one look. `None`: the history moved on.
+fn read_quota<H: History>(history: &H, look: &H::Look<'_>) -> Option<Quota> {
+    let rules = history.rules().len();
+    let (mut tightest, mut remaining, mut reset_after) = (0, u64::MAX, Nanos::ZERO);
+    for rule in 0..rules {
+        let left = history.capacity(rule).saturating_sub(look.used(rule)?);
+        if left < remaining {
+            (tightest, remaining) = (rule, left);
+        }
+        reset_after = reset_after.max(look.wait(rule, 0)?);
+    }
+    // The least over the rules grows once each rule that holds it down has let go of one permit more; with one
+    // that can not (it holds nothing), it never does.
+    let mut next_after = Nanos::ZERO;
+    for rule in 0..rules {
+        let Some(keep) = history.capacity(rule).checked_sub(remaining.saturating_add(1)) else {
+            next_after = Nanos::ZERO;
+            break;
+        };
+        next_after = next_after.max(look.wait(rule, keep)?);
+    }
+    let limit = history.capacity(tightest);
+    Some(Quota { rule: tightest, limit, remaining, next_after, reset_after, at: look.at() })
+}
+
+/// The verdict of one look on `cost` permits. `None`: the history moved on.
+fn judge<H: History>(history: &H, look: &H::Look<'_>, cost: u64) -> Option<Decision> {
+    let quota = read_quota(history, look)?;
+    let (mut refusing, mut retry_after) = (0, Nanos::ZERO);
+    for rule in 0..history.rules().len() {
+        let wait = look.wait(rule, history.capacity(rule).saturating_sub(cost))?;
+        if wait > retry_after {
+            (refusing, retry_after) = (rule, wait);
+        }
+    }
+    Some(if retry_after == Nanos::ZERO {
+        Ok(quota)
+    } else {
+        let quota = Quota { rule: refusing, limit: history.capacity(refusing), ..quota };
+        Err(Denied { reason: Reason::Limit { retry_after }, quota })
+    })
+}
