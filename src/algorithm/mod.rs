@@ -1,5 +1,9 @@
 //! The algorithms, one file each, and the contract that they share.
 
+mod log;
+
+pub use log::{Log, LogBuilder};
+
 use crate::{Decision, Nanos, Rule};
 
 /// What every algorithm answers, at a time that the caller passes.
@@ -82,5 +86,4 @@ macro_rules! algorithm {
         }
     };
 }
-#[allow(unused_imports)]
 pub(crate) use algorithm;

@@ -1,0 +1,185 @@
+//! The exact sliding-window log.
+//!
+//! # What
+//! Admits at most `limit` permits in any window `(t - window, t]`, exact to the nanosecond, for one or several
+//! rules at once. The textbook log deletes what has left the window; this one keeps the time of each of the last
+//! `cap` admissions (the largest limit) in a ring and looks back: the rule holds if the `limit`-th most recent
+//! admission is at least a window old. No clean-up, no scan, whatever expired in between.
+//!
+//! # State
+//! One block: a line of head words, then `cap` slots of `time << 1 | parity of the lap`. Admission `k` lies in slot
+//! `k mod cap`. All zeros is a log that has admitted nothing.
+//!
+//! Two forms of admission work on that ring, chosen at construction by the largest cost: [`unit`] (the slot
+//! decides) and [`costs`] (the head decides). Their invariants stand there; the memory order is one for both.
+//!
+//! # Memory order
+//! | id | site                        | order            | pairs with | because                                                       |
+//! |----|-----------------------------|------------------|------------|---------------------------------------------------------------|
+//! | O1 | head, first load            | Acquire          | O4         | every slot up to the head read is then seen as written         |
+//! | O2 | slots                       | Acquire          | O5         | a slot of a later lap shows, at O3, the head that led to it     |
+//! | O3 | head, read again            | Relaxed          | none       | it only has to come after O2, and O2 acquires                  |
+//! | O4 | head CAS                    | Release (AcqRel) | O1         | publishes the slots below it                                   |
+//! | O5 | slot CAS                    | AcqRel           | O2         | whoever sees the slot sees the head that its writer saw         |
+//! | O6 | base, load                  | Acquire          | O7         | a base of a later bank shows, at O3, the head that led to it    |
+//! | O7 | base CAS                    | AcqRel           | O6         | as O5                                                          |
+//!
+//! A CAS that fails loads Relaxed: its caller starts over and reads nothing through the value.
+
+mod costs;
+mod ring;
+mod unit;
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use crate::{ConfigError, Nanos, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules};
+use ring::{Geometry, LogBlock, LogLook};
+
+/// The largest limit of a log: 2^30, which takes 8 GiB.
+const LIMIT_MAX: u64 = 1 << 30;
+
+/// An exact sliding-window log: at most `limit` permits in any window, to the nanosecond.
+///
+/// Memory is 8 bytes for each permit of the largest limit, taken once. Several rules share it and are taken
+/// together or not at all. Any number of threads may call it at once; a refusal stores nothing.
+///
+/// # Guarantees
+/// Never over: no window of the recorded times holds more than the limit, under any interleaving. Never falsely
+/// refused: at one instant inside a refused call no permit was free. Lock-free; a thread that dies inside a call
+/// loses at most its own permits.
+///
+/// With costs above 1 the newest time is kept in `span` bits of a word (52 for a limit of 1,000, 42 for a
+/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call that was itself, or whose rival was,
+/// delayed inside the library while the passed times moved on by more than half of `2^span` nanoseconds (26
+/// days, 36 minutes) can be judged at a time later than its own, up to its rival's; the limit holds all the same
+/// unless the delayed call's own head word recurs to the bit, which takes a multiple of `2^span` nanoseconds
+/// and of twice the capacity in permits at once.
+///
+/// # Cost
+/// Admission: one CAS (unit form; a second on every fourth) or two (with costs). Refusal: loads. O(number of
+/// rules), whatever the limit, the window, and how much expired.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Log, Nanos};
+///
+/// let log = Log::builder(2, Duration::from_secs(1)).build()?;
+/// assert!(log.try_acquire_at(1, Nanos::from_millis(0)));
+/// assert!(log.try_acquire_at(1, Nanos::from_millis(400)));
+///
+/// let denied = log.check_at(1, Nanos::from_millis(900)).unwrap_err();
+/// assert_eq!(denied.retry_after(), Some(Nanos::from_millis(100)));
+/// assert!(log.try_acquire_at(1, Nanos::from_millis(1_000)));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub struct Log {
+    rules: Rules,
+    max_cost: u64,
+    ceiling: u64,
+    /// How many claims the hint may lag behind in the unit form: `min(LAG, cap)`.
+    lag: u64,
+    /// Bits of the newest time in the head, in the form with costs.
+    span: u32,
+    ring: Geometry,
+    block: Box<LogBlock>,
+}
+
+/// Builds a [`Log`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct LogBuilder {
+    rules: Rules,
+    max_cost: u64,
+}
+
+// === impl Log ===
+
+impl Log {
+    /// A log of at most `limit` permits in any `window`.
+    pub fn builder(limit: u64, window: Duration) -> LogBuilder {
+        LogBuilder { rules: Rules::one(Rule::new(limit, window)), max_cost: u64::MAX }
+    }
+
+    fn bytes(&self) -> usize {
+        self.block.bytes()
+    }
+
+    fn clear(&mut self) {
+        self.block.head.clear();
+        self.block.clear_slots();
+    }
+
+    #[inline]
+    fn unit(&self) -> bool {
+        self.max_cost == 1
+    }
+}
+
+impl History for Log {
+    type Look<'a> = LogLook<'a>;
+
+    fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    fn max_cost(&self) -> u64 {
+        self.max_cost
+    }
+
+    #[inline]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        if self.unit() { unit::take(self, now) } else { costs::take(self, cost, now) }
+    }
+
+    fn look(&self, now: Nanos) -> LogLook<'_> {
+        if self.unit() { unit::look(self, now) } else { costs::look(self, now) }
+    }
+}
+
+algorithm!(Log);
+
+// === impl LogBuilder ===
+
+impl LogBuilder {
+    /// Adds a rule: every rule must have room, or nothing is taken from any.
+    pub fn rule(mut self, limit: u64, window: Duration) -> Self {
+        self.rules.push(Rule::new(limit, window));
+        self
+    }
+
+    /// The largest cost of a call; a call above it is refused with [`Reason::MaxCost`](crate::Reason::MaxCost).
+    /// The default is any cost up to the limit. With 1 an admission usually writes one word in place of two.
+    pub fn max_cost(mut self, max_cost: u64) -> Self {
+        self.max_cost = max_cost;
+        self
+    }
+
+    /// Checks everything and takes the memory.
+    ///
+    /// # Errors
+    /// A limit above 2^30, a window outside 1 ns to [`Nanos::MAX`], more than [`RULES_MAX`](crate::RULES_MAX)
+    /// rules, a largest cost of 0, or too little memory.
+    pub fn build(self) -> Result<Log, ConfigError> {
+        let rules = self.rules.validate()?;
+        if rules.largest_limit() > LIMIT_MAX {
+            return Err(ConfigError::Limit { got: rules.largest_limit(), max: LIMIT_MAX });
+        }
+        if self.max_cost == 0 {
+            return Err(ConfigError::MaxCost { got: 0, min: 1 });
+        }
+        let cap = rules.largest_limit().max(1);
+        let lap_bits = if self.max_cost == 1 { u64::BITS } else { costs::LAP_BITS };
+        let ring = Geometry::new(cap, lap_bits);
+        Ok(Log {
+            rules,
+            max_cost: self.max_cost,
+            ceiling: rules.least_limit().min(self.max_cost),
+            lag: unit::LAG.min(cap),
+            span: (u64::BITS - 1).saturating_sub(ring.bits()),
+            ring,
+            block: Block::zeroed(cap as usize)?,
+        })
+    }
+}
