@@ -1,8 +1,11 @@
 //! The algorithms, one file each, and the contract that they share.
 
+mod epoch;
 mod log;
+mod window;
 
 pub use log::{Log, LogBuilder};
+pub use window::{Coverage, Window, WindowBuilder};
 
 use crate::{Decision, Nanos, Rule};
 

@@ -1,0 +1,464 @@
+//! The sliding-window counter.
+//!
+//! # What
+//! Time is cut into buckets, `buckets` to the shortest window. The counter keeps one running total of all
+//! admissions and, in a ring, the total at the start of each bucket, so the use of a window is one subtraction:
+//! no sum over buckets, whatever their number. Several rules are several look-backs into the same ring.
+//!
+//! # State
+//! | word    | bits    | field  | meaning                                                     |
+//! |---------|---------|--------|-------------------------------------------------------------|
+//! | state   | upper   | bucket | the newest bucket in which anything was admitted             |
+//! |         | lower   | total  | permits admitted so far, wrapping                            |
+//! | slot    | upper   | bucket | a bucket `b` that lies here: `b mod ring length`             |
+//! |         | lower   | total  | the total at the start of `b`                                |
+//!
+//! The split is that of [`Split`]: the bucket outlives the clock, the total must only hold the largest limit.
+//!
+//! # Invariants
+//! | id | always                                                                     | kept by                 |
+//! |----|----------------------------------------------------------------------------|-------------------------|
+//! | I1 | the bucket of the state never decreases                                     | the maximum in `newest`  |
+//! | I2 | each bucket `b` with `state - reach <= b <= state` has its start total in its slot, or a later bucket lies there | `put_starts`, before the state moves |
+//! | I3 | a start total of a bucket up to the state's is final                        | checked puts, below      |
+//! | I4 | no rule's `total - start` exceeds its limit                                 | the judgement before L1  |
+//!
+//! A start total is put ahead of the admission that needs it, and that admission may still fail. So a put reads
+//! the slot, then the state again (moved: start over), and only then swaps the value it read. A slow put fails:
+//! once the state has passed a bucket its slot has changed, and for the slot to change back the total would have
+//! to wrap within one window, which I4 forbids. Totals are never compared: they wrap.
+//!
+//! # Linearization points
+//! L1 admission: the CAS of the state. L2 refusal: the load of the state that it was judged by. A slot that holds a
+//! later bucket than the one looked for was written by a call with a later time, begun before this one ends: the
+//! call is then judged in that bucket.
+//!
+//! # Memory order
+//! | id | site                 | order   | pairs with | because                                                    |
+//! |----|----------------------|---------|------------|------------------------------------------------------------|
+//! | O1 | state, first load    | Acquire | O3         | the start totals put before the state moved are then seen   |
+//! | O2 | slot load            | Acquire | O5         | a slot put for a later state shows that state at O4          |
+//! | O3 | state CAS            | AcqRel  | O1         | publishes the start totals put for it                        |
+//! | O4 | state, read again    | Relaxed | none       | it only has to come after O2, and O2 acquires                |
+//! | O5 | slot CAS             | AcqRel  | O2         | whoever sees the slot sees the state its writer saw          |
+//!
+//! # Progress
+//! Lock-free: a caller starts over only when another was admitted or wrote a later bucket. A thread that dies
+//! inside a call leaves at most start totals that nobody believes before the state reaches them.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use crossbeam_utils::Backoff;
+
+use crate::{
+    ConfigError, Nanos, RULES_MAX, Rule,
+    algorithm::{algorithm, epoch::Split},
+    block::Block,
+    decision::{History, Look},
+    rule::Rules,
+    sync::{AcqRel, Acquire, Relaxed, Word, word},
+};
+
+/// Buckets for each shortest window when the builder is not told.
+const BUCKETS: u64 = 10;
+/// The longest ring that is built without being asked for.
+const RING_MAX: u64 = 1 << 16;
+
+word! {
+    /// `bucket | total`: the state, and each slot.
+    Mark
+}
+
+struct Heads {
+    state: Word<Mark>,
+    /// What an index beyond the ring would read; there is none.
+    spare: Word<Mark>,
+}
+
+// SAFETY: contract of `Zeroed`: words alone.
+unsafe impl crate::block::Zeroed for Heads {}
+
+/// How far the look-back of a rule reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Coverage {
+    /// `buckets + 1` buckets: never above the limit in any true window. A permit comes back at most one bucket
+    /// late, so the sustained rate is `limit` per `window * (1 + 1 / buckets)`.
+    #[default]
+    Full,
+    /// `buckets` buckets, the textbook form: no permit comes back late, but a true window may hold the
+    /// admissions of one bucket more, which may be as many as the limit again.
+    Textbook,
+}
+
+/// A sliding-window counter: at most `limit` permits per window, to the bucket.
+///
+/// Memory is 8 bytes for each bucket of the longest window (rounded up to a power of two), whatever the limit.
+/// Any number of threads may call it at once; a refusal stores nothing, not even to turn the window.
+///
+/// # Accuracy
+/// With [`Coverage::Full`] (the default) no window of the recorded times ever holds more than the limit; a
+/// refusal may be up to one bucket too strict. With [`Coverage::Textbook`] no refusal is too strict; a window
+/// may hold the admissions of one bucket more, at worst twice the limit. With buckets as wide as the clock's
+/// tick and [`Coverage::Textbook`] the counter is an exact log of ticks. One bucket and the textbook coverage
+/// are the fixed window.
+///
+/// The time of an older call is known to the bucket: it is judged at the start of the newest bucket. A call that
+/// overlaps others may be judged in any bucket up to the newest that one of them carried.
+///
+/// # Largest limit
+/// A word holds the bucket since the clock's zero and the running total, so the narrower the buckets, the smaller
+/// the largest limit:
+///
+/// | width  | largest limit |
+/// |--------|---------------|
+/// | 1 ns   | 3             |
+/// | 1 us   | 2,047         |
+/// | 1 ms   | 2,097,151     |
+/// | 10 ms  | 33,554,431    |
+/// | 100 ms | 268,435,455   |
+/// | 1 s    | 2,147,483,647 |
+/// | 1 min  | 137,438,953,471 |
+/// | 1 h    | 8,796,093,022,207 |
+///
+/// # Cost
+/// Admission: one CAS in the newest bucket; after a gap of `g` buckets `min(g, reach) + 1` words more. Refusal: two loads
+/// for one rule, one more for each further rule.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Nanos, Window};
+///
+/// let counter = Window::builder(100, Duration::from_secs(1)).buckets(10).build()?;
+/// assert!(counter.try_acquire_at(100, Nanos::from_millis(0)));
+///
+/// // The bucket of 0 to 99 ms has left once the window has passed all of it.
+/// let denied = counter.check_at(1, Nanos::from_millis(1_000)).unwrap_err();
+/// assert_eq!(denied.retry_after(), Some(Nanos::from_millis(100)));
+/// assert!(counter.try_acquire_at(1, Nanos::from_millis(1_100)));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub struct Window {
+    rules: Rules,
+    /// For each rule, how many buckets before the judged one its look-back lies.
+    backs: [u64; RULES_MAX],
+    max_cost: u64,
+    ceiling: u64,
+    /// Buckets of the longest window: how far back start totals are put.
+    reach: u64,
+    /// Ring length less one; the length is a power of two above `reach`.
+    mask: u64,
+    split: Split,
+    block: Box<Block<Heads, Mark>>,
+}
+
+/// Builds a [`Window`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct WindowBuilder {
+    rules: Rules,
+    buckets: u64,
+    coverage: Coverage,
+    phase: Nanos,
+    max_cost: u64,
+    ring_max: u64,
+}
+
+/// A later bucket than the one looked for lies in its slot: time has moved on to it.
+struct Later(u64);
+
+/// One look: the state, and the bucket judged.
+pub(crate) struct WindowLook<'a> {
+    window: &'a Window,
+    seen: Mark,
+    bucket: u64,
+    now: Nanos,
+}
+
+// === impl Window ===
+
+impl Window {
+    /// A counter of at most `limit` permits per `window`.
+    pub fn builder(limit: u64, window: Duration) -> WindowBuilder {
+        WindowBuilder {
+            rules: Rules::one(Rule::new(limit, window)),
+            buckets: BUCKETS,
+            coverage: Coverage::default(),
+            phase: Nanos::ZERO,
+            max_cost: u64::MAX,
+            ring_max: RING_MAX,
+        }
+    }
+
+    /// Width of a bucket.
+    pub fn width(&self) -> Nanos {
+        Nanos::from_nanos(self.split.width())
+    }
+
+    fn bytes(&self) -> usize {
+        self.block.bytes()
+    }
+
+    fn clear(&mut self) {
+        *self.block.head.state.get_mut() = Mark(0);
+        self.block.clear_slots();
+    }
+
+    #[inline]
+    fn slot(&self, bucket: u64) -> &Word<Mark> {
+        self.block.slots.get((bucket & self.mask) as usize).unwrap_or(&self.block.head.spare)
+    }
+
+    /// Permits that count in `bucket` (at least the state's) for a rule with this look-back.
+    #[inline]
+    fn used(&self, seen: Mark, bucket: u64, back: u64) -> Result<u64, Later> {
+        let total = self.split.rest(seen.0);
+        let start = bucket.saturating_sub(back);
+        if start > self.split.index(seen.0) {
+            return Ok(0); // Nothing was admitted since, and a start total out there is not to be believed.
+        }
+        if start == 0 {
+            return Ok(total);
+        }
+        let slot = self.slot(start).load(Acquire); // O2
+        if self.split.index(slot.0) > start {
+            return Err(Later(self.split.index(slot.0)));
+        }
+        Ok(total.wrapping_sub(self.split.rest(slot.0)) & self.split.rest_max())
+    }
+
+    /// Whether `cost` more permits keep every rule in `bucket`.
+    #[inline]
+    fn fits(&self, seen: Mark, bucket: u64, cost: u64) -> Result<bool, Later> {
+        for (rule, &back) in self.rules.iter().zip(&self.backs) {
+            if self.used(seen, bucket, back)? > rule.limit - cost {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One attempt; `None` if another caller got in between.
+    #[inline]
+    fn attempt(&self, cost: u64, now: Nanos) -> Option<bool> {
+        let state = &self.block.head.state;
+        let seen = state.load(Acquire); // O1, L2
+        let newest = self.split.index(seen.0);
+        let mut bucket = self.split.newest(newest, now);
+        // Ends: every round is a later bucket, and only callers at work write later ones.
+        let fits = loop {
+            match self.fits(seen, bucket, cost) {
+                Ok(fits) => break fits,
+                Err(Later(later)) => bucket = later,
+            }
+        };
+        if !fits {
+            return Some(false);
+        }
+        if bucket > newest {
+            self.put_starts(seen, newest, bucket)?;
+        }
+        let total = self.split.rest(seen.0).wrapping_add(cost) & self.split.rest_max();
+        let next = Mark(self.split.pack(bucket, total));
+        state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1
+        Some(true)
+    }
+
+    /// Puts the start totals of the buckets passed over, so that I2 holds at `bucket`. `None`: the state moved.
+    #[cold]
+    fn put_starts(&self, seen: Mark, newest: u64, bucket: u64) -> Option<()> {
+        let total = self.split.rest(seen.0);
+        for passed in (newest + 1).max(bucket.saturating_sub(self.reach))..=bucket {
+            let start = Mark(self.split.pack(passed, total));
+            let slot = self.slot(passed);
+            loop {
+                let old = slot.load(Acquire); // O2
+                if self.split.index(old.0) > passed || old == start {
+                    break;
+                }
+                if self.block.head.state.load(Relaxed) != seen {
+                    return None; // O4
+                }
+                if slot.compare_exchange(old, start, AcqRel, Relaxed).is_ok() {
+                    break; // O5
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl History for Window {
+    type Look<'a> = WindowLook<'a>;
+
+    fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    fn max_cost(&self) -> u64 {
+        self.max_cost
+    }
+
+    #[inline]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            if let Some(admitted) = self.attempt(cost, now) {
+                return admitted;
+            }
+            backoff.spin();
+        }
+    }
+
+    fn look(&self, now: Nanos) -> WindowLook<'_> {
+        let seen = self.block.head.state.load(Acquire); // O1, L2
+        let mut bucket = self.split.newest(self.split.index(seen.0), now);
+        for &back in &self.backs[..self.rules.len()] {
+            while let Err(Later(later)) = self.used(seen, bucket, back) {
+                bucket = later;
+            }
+        }
+        WindowLook { window: self, seen, bucket, now }
+    }
+}
+
+algorithm!(Window);
+
+// === impl WindowLook ===
+
+impl WindowLook<'_> {
+    /// Permits that a call in `bucket` would find charged to `rule`.
+    fn used_in(&self, mut bucket: u64, rule: usize) -> u64 {
+        loop {
+            match self.window.used(self.seen, bucket, self.window.backs[rule]) {
+                Ok(used) => return used,
+                Err(Later(later)) => bucket = later,
+            }
+        }
+    }
+
+    /// The answer, if the history has not moved on since the look began.
+    fn still<T>(&self, answer: T) -> Option<T> {
+        (self.window.block.head.state.load(Relaxed) == self.seen).then_some(answer) // O4
+    }
+}
+
+impl Look for WindowLook<'_> {
+    fn at(&self) -> Nanos {
+        self.now.max(self.window.split.start_of(self.bucket))
+    }
+
+    fn used(&self, rule: usize) -> Option<u64> {
+        self.still(self.used_in(self.bucket, rule))
+    }
+
+    /// A binary search over the buckets to come: use only falls. At most log2(reach + 1) + 1 steps.
+    fn wait(&self, rule: usize, keep: u64) -> Option<Nanos> {
+        let split = &self.window.split;
+        let empty = split.index(self.seen.0) + self.window.backs[rule] + 1;
+        let (mut first, mut end) = (self.bucket, empty.max(self.bucket));
+        while first < end {
+            let middle = first + (end - first) / 2;
+            if self.used_in(middle, rule) <= keep {
+                end = middle;
+            } else {
+                first = middle + 1;
+            }
+        }
+        self.still(split.start_of(first) - self.at())
+    }
+}
+
+// === impl WindowBuilder ===
+
+impl WindowBuilder {
+    /// Adds a rule: every rule must have room, or nothing is taken from any. Its window must be a multiple of
+    /// the bucket's width, which the shortest window sets.
+    pub fn rule(mut self, limit: u64, window: Duration) -> Self {
+        self.rules.push(Rule::new(limit, window));
+        self
+    }
+
+    /// Buckets for each shortest window; the default is 10.
+    pub fn buckets(mut self, buckets: u64) -> Self {
+        self.buckets = buckets;
+        self
+    }
+
+    /// How far back a rule looks; the default is [`Coverage::Full`].
+    pub fn coverage(mut self, coverage: Coverage) -> Self {
+        self.coverage = coverage;
+        self
+    }
+
+    /// Where bucket edges lie: at multiples of the width from this time, which must be below the width. The
+    /// default is the clock's zero.
+    pub fn phase(mut self, phase: Duration) -> Self {
+        self.phase = phase.into();
+        self
+    }
+
+    /// The largest cost of a call; a call above it is refused with [`Reason::MaxCost`](crate::Reason::MaxCost).
+    /// The default is any cost up to the limit.
+    pub fn max_cost(mut self, max_cost: u64) -> Self {
+        self.max_cost = max_cost;
+        self
+    }
+
+    /// The longest ring to build, in buckets of the longest window; the default, 65,536, keeps a slip of the pen
+    /// from taking gigabytes.
+    pub fn ring_max(mut self, buckets: u64) -> Self {
+        self.ring_max = buckets;
+        self
+    }
+
+    /// Checks everything and takes the memory.
+    ///
+    /// # Errors
+    /// A window outside 1 ns to [`Nanos::MAX`] or not a multiple of the width, no bucket or more than fit the window or
+    /// the ring, a limit too large for the width, a phase not below the width, more than
+    /// [`RULES_MAX`](crate::RULES_MAX) rules, a largest cost of 0, or too little memory.
+    pub fn build(self) -> Result<Window, ConfigError> {
+        let rules = self.rules.validate()?;
+        let windows = || rules.iter().map(|rule| rule.window.as_nanos());
+        let shortest = windows().min().unwrap_or(1);
+        let longest = windows().max().unwrap_or(1);
+        if self.buckets == 0 || self.buckets > shortest {
+            return Err(ConfigError::Buckets { got: self.buckets, min: 1, max: shortest.min(self.ring_max) });
+        }
+        let width = shortest / self.buckets;
+        let exact = shortest.is_multiple_of(self.buckets);
+        if let Some(ragged) = windows().find(|window| !exact && *window == shortest || window % width != 0) {
+            let (window, width) = (Duration::from_nanos(ragged), Duration::from_nanos(width));
+            return Err(ConfigError::Ragged { window, width });
+        }
+        let reach = longest / width;
+        if reach > self.ring_max {
+            return Err(ConfigError::Buckets { got: reach, min: 1, max: self.ring_max });
+        }
+        let split = Split::new(Nanos::from_nanos(width), self.phase)?;
+        if rules.largest_limit() > split.rest_max() {
+            return Err(ConfigError::Limit { got: rules.largest_limit(), max: split.rest_max() });
+        }
+        if self.max_cost == 0 {
+            return Err(ConfigError::MaxCost { got: 0, min: 1 });
+        }
+        let mut backs = [0; RULES_MAX];
+        for (back, rule) in backs.iter_mut().zip(rules.iter()) {
+            *back = rule.window.as_nanos() / width - u64::from(self.coverage == Coverage::Textbook);
+        }
+        let len = (reach + 1).checked_next_power_of_two().unwrap_or(u64::MAX);
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        Ok(Window {
+            rules,
+            backs,
+            max_cost: self.max_cost,
+            ceiling: rules.least_limit().min(self.max_cost),
+            reach,
+            mask: len as u64 - 1,
+            split,
+            block: Block::zeroed(len)?,
+        })
+    }
+}
