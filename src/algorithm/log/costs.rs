@@ -6,12 +6,12 @@
 //! own: a caller that dies right after its admission leaves what every caller leaves.
 //!
 //! # State
-//! | word      | bits        | meaning                                                        |
-//! |-----------|-------------|----------------------------------------------------------------|
-//! | head      | 63          | bank: which base counts                                         |
-//! |           | 62..P       | low bits of the newest time, `span` of them                     |
-//! |           | P-1..0      | position of the end: lap parity and index                       |
-//! | bases     | all         | a time at most `2^span - 1` below the newest time               |
+//! | word  | bits   | meaning                                                                |
+//! |-------|--------|------------------------------------------------------------------------|
+//! | head  | 63     | bank: which base counts                                                 |
+//! |       | 62..P  | low bits of the newest time, `span` of them                             |
+//! |       | P-1..0 | position of the end: index and lap parity                               |
+//! | bases | all    | a time at most `2^span - 1` below the newest time                       |
 //!
 //! The full newest time is the first one at or after the base that ends in the head's bits. An admission later
 //! than `2^span` after the base first proposes a later base in the other bank, then switches banks by the very
@@ -23,9 +23,9 @@
 //! |----|---------------------------------------------------------------------|--------------------------------------|
 //! | I3 | times never decrease along the ring                                  | the maximum with the newest time     |
 //! | I4 | a slot's value strictly grows from lap to lap, so a late fill fails  | I3, a window is at least 1 ns         |
-//! | I7 | only slots of the newest admission can lack their parity             | filled before the head moves on       |
-//! | I8 | `base <= newest time < base + 2^span`                                | the bank switch                       |
-//! | I9 | the base of the bank that counts is never written                    | proposals go to the other; they grow  |
+//! | I6 | only slots of the newest admission can lack their parity             | filled before the head moves on       |
+//! | I7 | `base <= newest time < base + 2^span`                                | the bank switch                       |
+//! | I8 | the base of the bank that counts is never written                    | proposals go to the other; they grow  |
 //!
 //! # Linearization points
 //! L1 admission: the CAS of the head. L2 refusal: the load of the head, read again unchanged after the look-backs.
@@ -34,126 +34,140 @@
 //! Lock-free: the head moves only when somebody was admitted or, at most once for each proposal, when an
 //! abandoned proposal is passed. A thread that dies loses at most its own permits.
 
-use crossbeam_utils::Backoff;
-
 use super::{
     Log,
-    ring::{Base, Head, LogLook, Pos, Slot},
+    ring::{Base, Head, LogLook, LookBack, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
     sync::{AcqRel, Acquire, Relaxed},
 };
 
-/// Bits of a lap in the position: parity is all that is asked.
-pub(super) const LAP_BITS: u32 = 1;
-
-/// The head, decoded.
+/// The head and the newest time it names. Good while the head is still the one read.
 #[derive(Clone, Copy)]
 struct Newest {
     seen: Head,
-    bank: usize,
     base: u64,
     time: Nanos,
-    end: Pos,
 }
 
-/// Takes `cost` permits, 1 to the least limit.
-#[inline]
-pub(super) fn take(log: &Log, cost: u64, now: Nanos) -> bool {
-    let backoff = Backoff::new();
-    loop {
-        if let Some(admitted) = attempt(log, cost, now) {
-            return admitted;
-        }
-        backoff.spin();
-    }
-}
-
-/// One attempt; `None` if another caller got in between.
-#[inline]
-fn attempt(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
+/// One attempt to take `cost` permits, 1 to the least limit; `None` if another caller got in between.
+#[inline(always)]
+pub(super) fn attempt(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
     let newest = read(log);
     let at = now.max(newest.time);
-    if !fits(log, &newest, cost, at) {
+    let rule = &log.look_backs[0];
+    let (_, slot) = look_back(log, &newest, rule, cost);
+    // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
+    if !rule.is_past(slot, Stamp::new(at)) {
+        return unmoved(log, &newest).then_some(false); // L2
+    }
+    admit(log, cost, at, newest)
+}
+
+/// Admits if every rule has room: so far only the first, with its slots taken as filled.
+#[inline(never)]
+fn admit(log: &Log, cost: u64, at: Nanos, newest: Newest) -> Option<bool> {
+    if !log.look_backs().iter().all(|rule| fits(log, &newest, rule, cost, at)) {
         return unmoved(log, &newest).then_some(false); // L2
     }
     fill(log, &newest)?;
-    let offset = at.as_nanos() - newest.base;
-    if offset >> log.span != 0 {
+    if at.as_nanos() - newest.base > log.span_mask {
         return switch_bank(log, &newest, cost, at);
     }
-    let end = log.ring.ahead(newest.end, cost);
-    claim(log, &newest, pack(log, newest.bank, at, end))
+    let end = log.ring.ahead(newest.end(log), cost);
+    claim(log, &newest, pack(log, bank_of(newest.seen), at, end))
 }
 
-#[inline]
+#[inline(always)]
 fn read(log: &Log) -> Newest {
     let seen = log.block.head.head.load(Acquire); // O1
-    let bank = (seen.0 >> 63) as usize;
-    let base = log.block.head.bases[bank].load(Acquire).0; // O6
-    let low = seen.0 << 1 >> (1 + log.ring.bits());
-    let ahead = low.wrapping_sub(base) & ((1 << log.span) - 1);
-    // Saturating: only a damaged block holds a base near the end of time.
-    let time = Nanos::from_nanos(base.saturating_add(ahead));
-    Newest { seen, bank, base, time, end: log.ring.mask(seen.0) }
+    let base = log.block.head.bases[bank_of(seen)].load(Acquire).0; // O6
+    let ahead = (seen.0 >> log.pos_bits).wrapping_sub(base) & log.span_mask;
+    // Wraps only in a damaged block.
+    Newest { seen, base, time: Nanos::from_nanos(base.wrapping_add(ahead)) }
 }
 
-#[inline]
+#[inline(always)]
+fn bank_of(head: Head) -> usize {
+    (head.0 >> 63) as usize
+}
+
+#[inline(always)]
 fn pack(log: &Log, bank: usize, time: Nanos, end: Pos) -> Head {
-    let low = time.as_nanos() & ((1 << log.span) - 1);
-    Head((bank as u64) << 63 | low << log.ring.bits() | end.0)
+    Head((bank as u64) << 63 | (time.as_nanos() & log.span_mask) << log.pos_bits | end.0)
 }
 
-/// Whether `cost` more permits keep every rule at `at`.
-#[inline]
-fn fits(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> bool {
-    log.rules.iter().all(|rule| {
-        // With `cost` more, the admission this far back must have left.
-        let back = log.ring.back(newest.end, rule.limit - cost + 1);
-        let parity = log.ring.parity(back);
-        let slot = log.ring.slot(&log.block, back).load(Acquire); // O2
-        let slot = if slot.is_of(parity) { slot } else { Slot::new(newest.time, parity) };
-        slot.has_left(rule.window, at)
-    })
+/// The admission that must have left before `cost` more keep `rule`: its place, and what lies there.
+#[inline(always)]
+fn look_back(log: &Log, newest: &Newest, rule: &LookBack, cost: u64) -> (Pos, Slot) {
+    let back = log.ring.back(newest.end(log), rule.limit + 1 - cost);
+    (back, log.ring.slot(&log.block, back).load(Acquire)) // O2
+}
+
+/// Whether `cost` more permits keep `rule` at `at`.
+#[inline(always)]
+fn fits(log: &Log, newest: &Newest, rule: &LookBack, cost: u64, at: Nanos) -> bool {
+    let (pos, slot) = look_back(log, newest, rule, cost);
+    let slot = if slot.is_of(pos) { slot } else { Stamp::new(newest.time).slot(pos) };
+    rule.is_past(slot, Stamp::new(at))
 }
 
 /// Whether the head is still the one read: then so is all that was read since.
-#[inline]
+#[inline(always)]
 fn unmoved(log: &Log, newest: &Newest) -> bool {
     log.block.head.head.load(Relaxed) == newest.seen // O3
 }
 
-#[inline]
+#[inline(always)]
 fn claim(log: &Log, newest: &Newest, next: Head) -> Option<bool> {
     log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1
     Some(true)
 }
 
-/// Fills the slots of the newest admission (I7). `None`: the head moved.
-#[inline]
+/// Fills the slots of the newest admission (I6). `None`: the head moved.
+#[inline(always)]
 fn fill(log: &Log, newest: &Newest) -> Option<()> {
-    let ring = &log.ring;
-    let lacks = |pos| !ring.slot(&log.block, pos).load(Acquire).is_of(ring.parity(pos)); // O2
-    let mut first = newest.end;
-    let mut unfilled = 0;
-    while unfilled < ring.cap && lacks(ring.back(first, 1)) {
-        first = ring.back(first, 1);
+    let last = log.ring.back(newest.end(log), 1);
+    let slot = log.ring.slot(&log.block, last).load(Acquire); // O2
+    if slot.is_of(last) {
+        return Some(());
+    }
+    let before = log.ring.back(last, 1);
+    if log.ring.slot(&log.block, before).load(Acquire).is_of(before) {
+        return fill_one(log, newest, last, slot); // O2
+    }
+    fill_many(log, newest, before)
+}
+
+/// Fills `pos`, which held `old` after the head was read.
+#[inline(always)]
+fn fill_one(log: &Log, newest: &Newest, pos: Pos, old: Slot) -> Option<()> {
+    if !unmoved(log, newest) {
+        return None;
+    }
+    let filled = Stamp::new(newest.time).slot(pos);
+    // Beaten: somebody wrote this very value, or the head has moved and the claim will fail.
+    let _ = log.ring.slot(&log.block, pos).compare_exchange(old, filled, AcqRel, Relaxed); // O5
+    Some(())
+}
+
+/// Fills what is missing up to `first` and from there to the end: at most the largest cost.
+#[cold]
+fn fill_many(log: &Log, newest: &Newest, mut first: Pos) -> Option<()> {
+    let load = |pos| log.ring.slot(&log.block, pos).load(Acquire); // O2
+    let mut unfilled = 2;
+    while unfilled < log.ring.cap && !load(log.ring.back(first, 1)).is_of(log.ring.back(first, 1)) {
+        first = log.ring.back(first, 1);
         unfilled += 1;
     }
     // In ascending order, so that the walk above meets every gap.
     for _ in 0..unfilled {
-        let slot = ring.slot(&log.block, first);
-        let old = slot.load(Acquire); // O2
-        let parity = ring.parity(first);
-        if !old.is_of(parity) {
-            if !unmoved(log, newest) {
-                return None;
-            }
-            // Beaten: somebody wrote this very value, or the head has moved and the claim will fail.
-            let _ = slot.compare_exchange(old, Slot::new(newest.time, parity), AcqRel, Relaxed); // O5
+        let old = load(first);
+        if !old.is_of(first) {
+            fill_one(log, newest, first, old)?;
         }
-        first = ring.ahead(first, 1);
+        first = log.ring.ahead(first, 1);
     }
     Some(())
 }
@@ -161,26 +175,34 @@ fn fill(log: &Log, newest: &Newest) -> Option<()> {
 /// Admits at a time that the present base can not express.
 #[cold]
 fn switch_bank(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<bool> {
-    let bank = 1 - newest.bank;
+    let bank = 1 - bank_of(newest.seen);
     let word = &log.block.head.bases[bank];
     let base = word.load(Acquire); // O6
     if base.0 <= newest.base {
         // A leftover: propose a base that callers half a span before and after this one can use as well.
-        let proposal = Base(at.as_nanos() - (1 << (log.span - 1)));
+        let proposal = Base(at.as_nanos() - log.span_mask.div_ceil(2));
         if unmoved(log, newest) {
             let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7
         }
         return None;
     }
     let base_time = Nanos::from_nanos(base.0);
-    if (at - base_time).as_nanos() >> log.span != 0 {
+    if (at - base_time).as_nanos() > log.span_mask {
         // A proposal that its caller left long ago: pass it, so that both banks serve again.
-        let next = pack(log, bank, newest.time.max(base_time), newest.end);
+        let next = pack(log, bank, newest.time.max(base_time), newest.end(log));
         claim(log, newest, next)?;
         return None;
     }
-    let end = log.ring.ahead(newest.end, cost);
+    let end = log.ring.ahead(newest.end(log), cost);
     claim(log, newest, pack(log, bank, at.max(base_time), end))
+}
+
+impl Newest {
+    /// The end of the history.
+    #[inline(always)]
+    fn end(&self, log: &Log) -> Pos {
+        Pos(self.seen.0 & log.ring.mask)
+    }
 }
 
 /// Looks at the history.
@@ -188,15 +210,8 @@ pub(super) fn look(log: &Log, now: Nanos) -> LogLook<'_> {
     loop {
         let newest = read(log);
         if unmoved(log, &newest) {
-            return LogLook {
-                block: &log.block,
-                ring: &log.ring,
-                rules: &log.rules,
-                seen: newest.seen,
-                end: newest.end,
-                at: now.max(newest.time),
-                unfilled: Some(newest.time),
-            };
+            let at = Stamp::new(now.max(newest.time));
+            return log.look_from(newest.seen, newest.end(log), at, Some(Stamp::new(newest.time)));
         }
     }
 }

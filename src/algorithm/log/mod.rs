@@ -7,7 +7,7 @@
 //! admission is at least a window old. No clean-up, no scan, whatever expired in between.
 //!
 //! # State
-//! One block: a line of head words, then `cap` slots of `time << 1 | parity of the lap`. Admission `k` lies in slot
+//! One block: a line of head words, then `cap` slots of `1 | time | parity of the lap`. Admission `k` lies in slot
 //! `k mod cap`. All zeros is a log that has admitted nothing.
 //!
 //! Two forms of admission work on that ring, chosen at construction by the largest cost: [`unit`] (the slot
@@ -33,8 +33,12 @@ mod unit;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::{ConfigError, Nanos, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules};
-use ring::{Geometry, LogBlock, LogLook};
+use crossbeam_utils::Backoff;
+
+use crate::{
+    ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules,
+};
+use ring::{Geometry, Head, LogBlock, LogLook, LookBack, Pos, Stamp};
 
 /// The largest limit of a log: 2^30, which takes 8 GiB.
 const LIMIT_MAX: u64 = 1 << 30;
@@ -57,8 +61,8 @@ const LIMIT_MAX: u64 = 1 << 30;
 /// and of twice the capacity in permits at once.
 ///
 /// # Cost
-/// Admission: one CAS (unit form; a second on every fourth) or two (with costs). Refusal: loads. O(number of
-/// rules), whatever the limit, the window, and how much expired.
+/// Admission: two CASes, one of them on the head's line. Refusal: loads. O(number of rules), whatever the limit,
+/// the window, and how much expired.
 ///
 /// # Examples
 /// ```
@@ -78,12 +82,24 @@ pub struct Log {
     rules: Rules,
     max_cost: u64,
     ceiling: u64,
-    /// How many claims the hint may lag behind in the unit form: `min(LAG, cap)`.
-    lag: u64,
-    /// Bits of the newest time in the head, in the form with costs.
-    span: u32,
+    form: Form,
+    look_backs: [LookBack; RULES_MAX],
+    /// Bits of the position and of the newest time in the head, in the form with costs.
+    pos_bits: u32,
+    span_mask: u64,
     ring: Geometry,
     block: Box<LogBlock>,
+}
+
+/// How this log admits.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Single permits under one rule.
+    UnitOne,
+    /// Single permits under several rules.
+    UnitAll,
+    /// Any cost.
+    Costs,
 }
 
 /// Builds a [`Log`].
@@ -112,8 +128,32 @@ impl Log {
     }
 
     #[inline]
-    fn unit(&self) -> bool {
-        self.max_cost == 1
+    fn look_backs(&self) -> &[LookBack] {
+        &self.look_backs[..self.rules.len()]
+    }
+
+    #[inline(always)]
+    fn attempt(&self, cost: u64, now: Nanos) -> Option<bool> {
+        match self.form {
+            Form::UnitOne => unit::attempt_one(self, now),
+            Form::UnitAll => unit::attempt_all(self, now),
+            Form::Costs => costs::attempt(self, cost, now),
+        }
+    }
+
+    #[cold]
+    fn take_slow(&self, cost: u64, now: Nanos) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            backoff.spin();
+            if let Some(admitted) = self.attempt(cost, now) {
+                return admitted;
+            }
+        }
+    }
+
+    fn look_from(&self, seen: Head, end: Pos, at: Stamp, unfilled: Option<Stamp>) -> LogLook<'_> {
+        LogLook { block: &self.block, ring: &self.ring, rules: self.look_backs(), seen, end, at, unfilled }
     }
 }
 
@@ -130,11 +170,17 @@ impl History for Log {
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        if self.unit() { unit::take(self, now) } else { costs::take(self, cost, now) }
+        match self.attempt(cost, now) {
+            Some(admitted) => admitted,
+            None => self.take_slow(cost, now),
+        }
     }
 
     fn look(&self, now: Nanos) -> LogLook<'_> {
-        if self.unit() { unit::look(self, now) } else { costs::look(self, now) }
+        match self.form {
+            Form::UnitOne | Form::UnitAll => unit::look(self, now),
+            Form::Costs => costs::look(self, now),
+        }
     }
 }
 
@@ -150,7 +196,7 @@ impl LogBuilder {
     }
 
     /// The largest cost of a call; a call above it is refused with [`Reason::MaxCost`](crate::Reason::MaxCost).
-    /// The default is any cost up to the limit. With 1 an admission usually writes one word in place of two.
+    /// The default is any cost up to the limit. With 1 a simpler protocol serves, which is faster.
     pub fn max_cost(mut self, max_cost: u64) -> Self {
         self.max_cost = max_cost;
         self
@@ -170,14 +216,26 @@ impl LogBuilder {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
         let cap = rules.largest_limit().max(1);
-        let lap_bits = if self.max_cost == 1 { u64::BITS } else { costs::LAP_BITS };
-        let ring = Geometry::new(cap, lap_bits);
+        let form = match (self.max_cost == 1, rules.len() == 1) {
+            (true, true) => Form::UnitOne,
+            (true, false) => Form::UnitAll,
+            (false, _) => Form::Costs,
+        };
+        let ring = Geometry::new(cap, if self.max_cost == 1 { u64::BITS } else { 0 });
+        let pos_bits = ring.mask.count_ones();
+        let mut look_backs = [LookBack::default(); RULES_MAX];
+        for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
+            *look_back = LookBack::new(rule);
+        }
         Ok(Log {
             rules,
             max_cost: self.max_cost,
             ceiling: rules.least_limit().min(self.max_cost),
-            lag: unit::LAG.min(cap),
-            span: (u64::BITS - 1).saturating_sub(ring.bits()),
+            form,
+            look_backs,
+            pos_bits,
+            // Not used in the unit form, whose positions fill the word.
+            span_mask: u64::MAX.checked_shr(pos_bits + 1).unwrap_or(0),
             ring,
             block: Block::zeroed(cap as usize)?,
         })

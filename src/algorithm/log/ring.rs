@@ -1,20 +1,22 @@
 //! The ring of a log: packed slots, positions that carry their lap, and one look at the history.
 
 use crate::{
-    Nanos, Rule,
+    Nanos,
     block::Block,
     decision::Look,
     sync::{Acquire, Relaxed, Word, word},
 };
 
+/// Set in every slot that was ever written, so that a zeroed one is past every window.
+const WRITTEN: u64 = 1 << 63;
+
 word! {
-    /// One admission: `time << 1 | parity of its lap`. Lap 0 writes parity 1, and a later lap a later time, so
-    /// zero only ever means "never written".
+    /// One admission: `1 | time | parity of the lap`. Zero: not yet written.
     Slot
 }
 
 word! {
-    /// The first word of a block: a position in the unit form, `bank | time | position` in the form with costs.
+    /// The first word of a block: a [`Pos`] in the unit form, `bank | time | position` in the form with costs.
     Head
 }
 
@@ -27,7 +29,7 @@ word! {
 pub(super) struct Heads {
     pub(super) head: Word<Head>,
     pub(super) bases: [Word<Base>; 2],
-    /// What an index beyond the ring reads and writes. Only a damaged head has one; it must not reach further.
+    /// What an index beyond the ring reads and writes. Only a damaged head has one; it must reach no further.
     spare: Word<Slot>,
 }
 
@@ -36,7 +38,12 @@ unsafe impl crate::block::Zeroed for Heads {}
 
 pub(super) type LogBlock = Block<Heads, Slot>;
 
-/// A place in the endless sequence of admissions: `lap << index bits | index`.
+/// A time in the scale of slots: `time << 1 | 1`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Stamp(u64);
+
+/// A place in the endless sequence of admissions: `lap | index | parity`. A slot written at this place ends in the
+/// other parity, so zeroed slots are not yet written in lap 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pos(pub(super) u64);
 
@@ -45,40 +52,57 @@ pub(super) struct Pos(pub(super) u64);
 pub(super) struct Geometry {
     /// Slots in the ring.
     pub(super) cap: u64,
-    /// Bits of a position that hold the index.
-    index_bits: u32,
-    /// Indices that the bits could hold and the ring has not.
+    /// Where the index lies in a position.
+    index_mask: u64,
+    /// What a position skips at the end of a lap, so that the carry counts the lap.
     gap: u64,
     /// The bits of a position; laps beyond them wrap.
-    mask: u64,
+    pub(super) mask: u64,
 }
 
-/// What a look finds at a place.
-enum Entry {
-    Never,
-    At(Nanos),
+/// One rule, as the ring asks it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LookBack {
+    pub(super) limit: u64,
+    /// The least `stamp - slot`, as a signed number, of an admission that has left the window: twice the window,
+    /// less the [`WRITTEN`] of the slot. Negative, so a slot without it is always past.
+    past: i64,
 }
 
 /// One look: the end of the history and its newest time, good while `seen` still stands in the head word.
 pub(crate) struct LogLook<'a> {
     pub(super) block: &'a LogBlock,
     pub(super) ring: &'a Geometry,
-    pub(super) rules: &'a [Rule],
+    pub(super) rules: &'a [LookBack],
     pub(super) seen: Head,
     pub(super) end: Pos,
-    pub(super) at: Nanos,
+    pub(super) at: Stamp,
     /// The time of admissions whose slots are not filled yet; `None` where every admission fills its slot.
-    pub(super) unfilled: Option<Nanos>,
+    pub(super) unfilled: Option<Stamp>,
 }
 
 // === impl Slot ===
 
 impl Slot {
-    pub(super) const NEVER: Self = Self(0);
-
+    /// Whether it was written at this very place, in this lap.
     #[inline]
-    pub(super) fn new(time: Nanos, parity: u64) -> Self {
-        Self(time.as_nanos() << 1 | parity)
+    pub(super) fn is_of(self, pos: Pos) -> bool {
+        (self.0 ^ pos.0) & 1 != 0
+    }
+
+    /// The time of this admission; zero if there was none.
+    #[inline]
+    pub(super) fn stamp(self) -> Stamp {
+        Stamp(self.0 & !WRITTEN | 1)
+    }
+}
+
+// === impl Stamp ===
+
+impl Stamp {
+    #[inline]
+    pub(super) fn new(time: Nanos) -> Self {
+        Self(time.as_nanos() << 1 | 1)
     }
 
     #[inline]
@@ -86,69 +110,75 @@ impl Slot {
         Nanos::from_nanos(self.0 >> 1)
     }
 
-    /// Whether it was written in a lap of this parity (for parity 0: or never).
+    /// An admission at this time, for a place.
     #[inline]
-    pub(super) fn is_of(self, parity: u64) -> bool {
-        self.0 & 1 == parity
+    pub(super) fn slot(self, pos: Pos) -> Slot {
+        Slot(WRITTEN | self.0 ^ (pos.0 & 1))
+    }
+}
+
+// === impl LookBack ===
+
+impl LookBack {
+    pub(super) fn new(rule: crate::Rule) -> Self {
+        Self { limit: rule.limit, past: (rule.window.as_nanos() << 1).wrapping_sub(WRITTEN).cast_signed() }
     }
 
-    /// Whether this admission, if there was one, has left the window at `at`.
+    /// Whether an admission has left the window at `at`, which is not before it.
     #[inline]
-    pub(super) fn has_left(self, window: Nanos, at: Nanos) -> bool {
-        // Both below 2^63: the sum holds.
-        self == Self::NEVER || (self.0 >> 1) + window.as_nanos() <= at.as_nanos()
+    pub(super) fn is_past(self, slot: Slot, at: Stamp) -> bool {
+        at.0.wrapping_sub(slot.0).cast_signed() >= self.past
+    }
+
+    /// How long an admission stays in the window after `at`: zero if it has left.
+    fn stay(self, slot: Slot, at: Stamp) -> Nanos {
+        if self.is_past(slot, at) {
+            return Nanos::ZERO;
+        }
+        // Twice the stay, less 1 if the slot ends in 0.
+        let twice = self.past.wrapping_sub(at.0.wrapping_sub(slot.0).cast_signed()).cast_unsigned();
+        Nanos::from_nanos(twice.div_ceil(2))
     }
 }
 
 // === impl Geometry ===
 
 impl Geometry {
-    /// For `cap` slots (at least 1), with as many lap bits as `lap_bits` or a word allow.
+    /// For `cap` slots (at least 1), with `lap_bits` bits that count laps.
     pub(super) fn new(cap: u64, lap_bits: u32) -> Self {
         let index_bits = (cap - 1).checked_ilog2().map_or(0, |top| top + 1);
-        let mask = 1u64.checked_shl(index_bits + lap_bits).map_or(u64::MAX, |bit| bit - 1);
-        Self { cap, index_bits, gap: (1 << index_bits) - cap, mask }
-    }
-
-    /// Bits of a position.
-    pub(super) fn bits(&self) -> u32 {
-        self.mask.count_ones()
-    }
-
-    #[inline]
-    pub(super) fn mask(&self, raw: u64) -> Pos {
-        Pos(raw & self.mask)
-    }
-
-    #[inline]
-    fn index(&self, pos: Pos) -> u64 {
-        pos.0 & ((1 << self.index_bits) - 1)
-    }
-
-    /// The parity that this lap writes.
-    #[inline]
-    pub(super) fn parity(&self, pos: Pos) -> u64 {
-        !(pos.0 >> self.index_bits) & 1
+        let indices = 1 << index_bits;
+        let mask = 1u64.checked_shl(index_bits + 1 + lap_bits).map_or(u64::MAX, |bit| bit - 1);
+        Self { cap, index_mask: (indices - 1) << 1, gap: (indices - cap) << 1, mask }
     }
 
     /// `n` places on, for `n` up to the capacity.
     #[inline]
     pub(super) fn ahead(&self, pos: Pos, n: u64) -> Pos {
-        let skip = if self.index(pos) + n < self.cap { 0 } else { self.gap };
-        self.mask(pos.0.wrapping_add(n).wrapping_add(skip))
+        let next = pos.0.wrapping_add(n << 1);
+        if (pos.0 & self.index_mask) + (n << 1) < self.cap << 1 {
+            Pos(next)
+        } else {
+            Pos((next.wrapping_add(self.gap) ^ 1) & self.mask)
+        }
     }
 
     /// `n` places back, for `n` up to the capacity.
     #[inline]
     pub(super) fn back(&self, pos: Pos, n: u64) -> Pos {
-        let skip = if self.index(pos) >= n { 0 } else { self.gap };
-        self.mask(pos.0.wrapping_sub(n).wrapping_sub(skip))
+        let before = pos.0.wrapping_sub(n << 1);
+        if pos.0 & self.index_mask >= n << 1 {
+            Pos(before)
+        } else {
+            Pos((before.wrapping_sub(self.gap) ^ 1) & self.mask)
+        }
     }
 
     /// The slot of a place.
     #[inline]
     pub(super) fn slot<'a>(&self, block: &'a LogBlock, pos: Pos) -> &'a Word<Slot> {
-        block.slots.get(self.index(pos) as usize).unwrap_or(&block.head.spare)
+        let index = (pos.0 & self.index_mask) >> 1;
+        block.slots.get(index as usize).unwrap_or(&block.head.spare)
     }
 }
 
@@ -166,23 +196,15 @@ impl Heads {
 // === impl LogLook ===
 
 impl LogLook<'_> {
-    /// The admission `back` places before the end, for 1 to the capacity.
-    fn entry(&self, back: u64) -> Option<Entry> {
+    /// How long the admission `back` places before the end (1 to the capacity) stays in the window of `rule`.
+    fn stay(&self, back: u64, rule: usize) -> Nanos {
         let pos = self.ring.back(self.end, back);
         let slot = self.ring.slot(self.block, pos).load(Acquire); // O2
-        match slot.is_of(self.ring.parity(pos)) {
-            true if slot == Slot::NEVER => Some(Entry::Never),
-            true => Some(Entry::At(slot.time())),
-            false => self.unfilled.map(Entry::At),
-        }
-    }
-
-    /// How long the admission `back` places before the end stays in `window`: zero if it has left.
-    fn stay(&self, back: u64, window: Nanos) -> Option<Nanos> {
-        Some(match self.entry(back)? {
-            Entry::Never => Nanos::ZERO,
-            Entry::At(time) => time + window - self.at,
-        })
+        let slot = match self.unfilled {
+            Some(newest) if !slot.is_of(pos) => newest.slot(pos),
+            _ => slot,
+        };
+        self.rules[rule].stay(slot, self.at)
     }
 
     /// The answer, if the history has not moved on since the look began.
@@ -193,16 +215,15 @@ impl LogLook<'_> {
 
 impl Look for LogLook<'_> {
     fn at(&self) -> Nanos {
-        self.at
+        self.at.time()
     }
 
     /// A binary search: times never grow from the end backwards. At most log2(capacity) + 1 steps.
     fn used(&self, rule: usize) -> Option<u64> {
-        let window = self.rules[rule].window;
         let (mut used, mut left) = (0, self.ring.cap + 1);
         while left - used > 1 {
             let middle = used + (left - used) / 2;
-            if self.stay(middle, window)? > Nanos::ZERO {
+            if self.stay(middle, rule) > Nanos::ZERO {
                 used = middle;
             } else {
                 left = middle;
@@ -215,7 +236,6 @@ impl Look for LogLook<'_> {
         if keep >= self.ring.cap {
             return Some(Nanos::ZERO);
         }
-        let wait = self.stay(keep + 1, self.rules[rule].window)?;
-        self.still(wait)
+        self.still(self.stay(keep + 1, rule))
     }
 }
