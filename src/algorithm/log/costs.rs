@@ -34,6 +34,8 @@
 //! Lock-free: the head moves only when somebody was admitted or, at most once for each proposal, when an
 //! abandoned proposal is passed. A thread that dies loses at most its own permits.
 
+use crossbeam_utils::Backoff;
+
 use super::{
     Log,
     ring::{Base, Head, LogLook, LookBack, Pos, Slot, Stamp},
@@ -51,23 +53,39 @@ struct Newest {
     time: Nanos,
 }
 
-/// One attempt to take `cost` permits, 1 to the least limit; `None` if another caller got in between.
+/// Takes `cost` permits, 1 to the least limit.
 #[inline(always)]
-pub(super) fn attempt(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
+pub(super) fn take(log: &Log, cost: u64, now: Nanos) -> bool {
     let newest = read(log);
-    let at = now.max(newest.time);
+    let at = Stamp::new(now.max(newest.time));
     let rule = &log.look_backs[0];
-    let (_, slot) = look_back(log, &newest, rule, cost);
+    let back = log.ring.before(log.ring.index(newest.end(log)), rule.limit + 1 - cost);
+    let slot = log.ring.slot_at(&log.block, back).load(Acquire); // O2
     // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
-    if !rule.is_past(slot, Stamp::new(at)) {
-        return unmoved(log, &newest).then_some(false); // L2
+    if !rule.is_past(slot, at) && unmoved(log, &newest) {
+        return false; // L2
     }
-    admit(log, cost, at, newest)
+    take_from(log, cost, now, newest.seen, newest.base, newest.time)
 }
 
-/// Admits if every rule has room: so far only the first, with its slots taken as filled.
+/// Decides what the first look at the first rule did not.
 #[inline(never)]
-fn admit(log: &Log, cost: u64, at: Nanos, newest: Newest) -> Option<bool> {
+fn take_from(log: &Log, cost: u64, now: Nanos, seen: Head, base: u64, time: Nanos) -> bool {
+    let mut newest = Newest { seen, base, time };
+    let backoff = Backoff::new();
+    loop {
+        if let Some(admitted) = attempt(log, cost, now, newest) {
+            return admitted;
+        }
+        backoff.spin();
+        newest = read(log);
+    }
+}
+
+/// One attempt; `None` if another caller got in between.
+#[inline(always)]
+fn attempt(log: &Log, cost: u64, now: Nanos, newest: Newest) -> Option<bool> {
+    let at = now.max(newest.time);
     if !log.look_backs().iter().all(|rule| fits(log, &newest, rule, cost, at)) {
         return unmoved(log, &newest).then_some(false); // L2
     }
@@ -98,17 +116,11 @@ fn pack(log: &Log, bank: usize, time: Nanos, end: Pos) -> Head {
     Head((bank as u64) << 63 | (time.as_nanos() & log.span_mask) << log.pos_bits | end.0)
 }
 
-/// The admission that must have left before `cost` more keep `rule`: its place, and what lies there.
-#[inline(always)]
-fn look_back(log: &Log, newest: &Newest, rule: &LookBack, cost: u64) -> (Pos, Slot) {
-    let back = log.ring.back(newest.end(log), rule.limit + 1 - cost);
-    (back, log.ring.slot(&log.block, back).load(Acquire)) // O2
-}
-
-/// Whether `cost` more permits keep `rule` at `at`.
+/// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
 #[inline(always)]
 fn fits(log: &Log, newest: &Newest, rule: &LookBack, cost: u64, at: Nanos) -> bool {
-    let (pos, slot) = look_back(log, newest, rule, cost);
+    let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);
+    let slot = log.ring.slot(&log.block, pos).load(Acquire); // O2
     let slot = if slot.is_of(pos) { slot } else { Stamp::new(newest.time).slot(pos) };
     rule.is_past(slot, Stamp::new(at))
 }

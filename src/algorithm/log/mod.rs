@@ -33,8 +33,6 @@ mod unit;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crossbeam_utils::Backoff;
-
 use crate::{
     ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules,
 };
@@ -94,12 +92,12 @@ pub struct Log {
 /// How this log admits.
 #[derive(Clone, Copy)]
 enum Form {
+    /// Any cost.
+    Costs,
     /// Single permits under one rule.
     UnitOne,
     /// Single permits under several rules.
     UnitAll,
-    /// Any cost.
-    Costs,
 }
 
 /// Builds a [`Log`].
@@ -132,26 +130,6 @@ impl Log {
         &self.look_backs[..self.rules.len()]
     }
 
-    #[inline(always)]
-    fn attempt(&self, cost: u64, now: Nanos) -> Option<bool> {
-        match self.form {
-            Form::UnitOne => unit::attempt_one(self, now),
-            Form::UnitAll => unit::attempt_all(self, now),
-            Form::Costs => costs::attempt(self, cost, now),
-        }
-    }
-
-    #[cold]
-    fn take_slow(&self, cost: u64, now: Nanos) -> bool {
-        let backoff = Backoff::new();
-        loop {
-            backoff.spin();
-            if let Some(admitted) = self.attempt(cost, now) {
-                return admitted;
-            }
-        }
-    }
-
     fn look_from(&self, seen: Head, end: Pos, at: Stamp, unfilled: Option<Stamp>) -> LogLook<'_> {
         LogLook { block: &self.block, ring: &self.ring, rules: self.look_backs(), seen, end, at, unfilled }
     }
@@ -170,16 +148,17 @@ impl History for Log {
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        match self.attempt(cost, now) {
-            Some(admitted) => admitted,
-            None => self.take_slow(cost, now),
+        match self.form {
+            Form::Costs => costs::take(self, cost, now),
+            Form::UnitOne => unit::attempt_one(self, now).unwrap_or_else(|| unit::take(self, now)),
+            Form::UnitAll => unit::take(self, now),
         }
     }
 
     fn look(&self, now: Nanos) -> LogLook<'_> {
         match self.form {
-            Form::UnitOne | Form::UnitAll => unit::look(self, now),
             Form::Costs => costs::look(self, now),
+            Form::UnitOne | Form::UnitAll => unit::look(self, now),
         }
     }
 }
@@ -216,10 +195,10 @@ impl LogBuilder {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
         let cap = rules.largest_limit().max(1);
-        let form = match (self.max_cost == 1, rules.len() == 1) {
-            (true, true) => Form::UnitOne,
-            (true, false) => Form::UnitAll,
-            (false, _) => Form::Costs,
+        let form = match (self.max_cost, rules.len()) {
+            (1, 1) => Form::UnitOne,
+            (1, _) => Form::UnitAll,
+            _ => Form::Costs,
         };
         let ring = Geometry::new(cap, if self.max_cost == 1 { u64::BITS } else { 0 });
         let pos_bits = ring.mask.count_ones();

@@ -29,8 +29,6 @@ word! {
 pub(super) struct Heads {
     pub(super) head: Word<Head>,
     pub(super) bases: [Word<Base>; 2],
-    /// What an index beyond the ring reads and writes. Only a damaged head has one; it must reach no further.
-    spare: Word<Slot>,
 }
 
 // SAFETY: contract of `Zeroed`: words alone.
@@ -47,11 +45,17 @@ pub(super) struct Stamp(u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Pos(pub(super) u64);
 
+/// A place in the ring: the index bits of a [`Pos`], where they lie there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Index(u64);
+
 /// The arithmetic of positions, without a division.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     /// Slots in the ring.
     pub(super) cap: u64,
+    /// The capacity as the index bits of a position count it.
+    end: u64,
     /// Where the index lies in a position.
     index_mask: u64,
     /// What a position skips at the end of a lap, so that the carry counts the lap.
@@ -149,14 +153,14 @@ impl Geometry {
         let index_bits = (cap - 1).checked_ilog2().map_or(0, |top| top + 1);
         let indices = 1 << index_bits;
         let mask = 1u64.checked_shl(index_bits + 1 + lap_bits).map_or(u64::MAX, |bit| bit - 1);
-        Self { cap, index_mask: (indices - 1) << 1, gap: (indices - cap) << 1, mask }
+        Self { cap, end: cap << 1, index_mask: (indices - 1) << 1, gap: (indices - cap) << 1, mask }
     }
 
     /// `n` places on, for `n` up to the capacity.
     #[inline]
     pub(super) fn ahead(&self, pos: Pos, n: u64) -> Pos {
         let next = pos.0.wrapping_add(n << 1);
-        if (pos.0 & self.index_mask) + (n << 1) < self.cap << 1 {
+        if (pos.0 & self.index_mask) + (n << 1) < self.end {
             Pos(next)
         } else {
             Pos((next.wrapping_add(self.gap) ^ 1) & self.mask)
@@ -174,11 +178,36 @@ impl Geometry {
         }
     }
 
+    /// Where a place lies in the ring.
+    #[inline(always)]
+    pub(super) fn index(&self, pos: Pos) -> Index {
+        Index(pos.0 & self.index_mask)
+    }
+
+    /// `n` slots before, for `n` up to the capacity.
+    #[inline(always)]
+    pub(super) fn before(&self, index: Index, n: u64) -> Index {
+        let (before, wraps) = index.0.overflowing_sub(n << 1);
+        Index(if wraps { before.wrapping_add(self.end) } else { before })
+    }
+
+    /// The slot after.
+    #[inline(always)]
+    pub(super) fn after(&self, index: Index) -> Index {
+        if index.0 + 2 == self.end { Index(0) } else { Index(index.0 + 2) }
+    }
+
     /// The slot of a place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn slot<'a>(&self, block: &'a LogBlock, pos: Pos) -> &'a Word<Slot> {
-        let index = (pos.0 & self.index_mask) >> 1;
-        block.slots.get(index as usize).unwrap_or(&block.head.spare)
+        self.slot_at(block, self.index(pos))
+    }
+
+    #[inline(always)]
+    pub(super) fn slot_at<'a>(&self, block: &'a LogBlock, index: Index) -> &'a Word<Slot> {
+        debug_assert!(index.0 >> 1 < self.cap && self.cap == block.slots.len() as u64);
+        // SAFETY: I2: positions and indices stay below the capacity, which is the length of the ring.
+        unsafe { block.slots.get_unchecked((index.0 >> 1) as usize) }
     }
 }
 

@@ -18,6 +18,8 @@
 //! Lock-free: a caller starts over only when another moved the hint or claimed the slot. A thread that dies between
 //! the two leaves a hint that the next claim moves on.
 
+use crossbeam_utils::Backoff;
+
 use super::{
     Log,
     ring::{Head, LogLook, Pos, Slot, Stamp},
@@ -30,8 +32,9 @@ use crate::{
 /// The true end of the history, valid if the hint is read again unchanged.
 struct End {
     hint: Head,
-    pos: Pos,
-    /// The value of slot `pos`: the admission a whole lap ago.
+    /// Whether the end is one past the hint (I5).
+    past_hint: bool,
+    /// The slot at the end: the admission a whole lap ago.
     oldest: Slot,
     newest: Slot,
 }
@@ -39,70 +42,88 @@ struct End {
 /// One attempt to take one permit under one rule; `None` if another caller got in between.
 #[inline(always)]
 pub(super) fn attempt_one(log: &Log, now: Nanos) -> Option<bool> {
-    // The rule is as large as the ring: its look-back is the slot about to be claimed, already read.
-    attempt_if(log, now, |end, at| log.look_backs[0].is_past(end.oldest, at))
+    // The rule is as large as the ring: its look-back is the slot at the end.
+    attempt(log, now, |end, at| log.look_backs[0].is_past(end.oldest, at))
 }
 
-/// The same under several rules.
+/// Takes one permit under any rules.
 #[inline(never)]
-pub(super) fn attempt_all(log: &Log, now: Nanos) -> Option<bool> {
-    attempt_if(log, now, |end, at| {
-        log.look_backs().iter().all(|rule| rule.is_past(look_back(log, end, rule.limit), at))
-    })
+pub(super) fn take(log: &Log, now: Nanos) -> bool {
+    let past = |end: &End, at| {
+        log.look_backs().iter().all(|rule| {
+            // Read again, the slot at the end could show a rival's claim: a false refusal.
+            let slot = if rule.limit == log.ring.cap {
+                end.oldest
+            } else {
+                log.ring.slot(&log.block, log.ring.back(end.pos(log), rule.limit)).load(Acquire) // O2
+            };
+            rule.is_past(slot, at)
+        })
+    };
+    let backoff = Backoff::new();
+    loop {
+        if let Some(admitted) = attempt(log, now, past) {
+            return admitted;
+        }
+        backoff.spin();
+    }
 }
 
 #[inline(always)]
-fn attempt_if(log: &Log, now: Nanos, free: impl Fn(&End, Stamp) -> bool) -> Option<bool> {
+fn attempt(log: &Log, now: Nanos, past: impl Fn(&End, Stamp) -> bool) -> Option<bool> {
     let end = find_end(log);
     let at = Stamp::new(now).max(end.newest.stamp());
-    let free = free(&end, at);
-    let head = &log.block.head.head;
-    if head.load(Relaxed) != end.hint {
-        return None; // O3
+    let past = past(&end, at);
+    if !unmoved(log, &end) {
+        return None;
     }
-    if !free {
+    if !past {
         return Some(false); // L2
     }
-    if end.pos.0 != end.hint.0 {
-        head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4
+    let pos = end.pos(log);
+    if end.past_hint {
+        log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed).ok()?; // O4
     }
-    let slot = log.ring.slot(&log.block, end.pos);
-    slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1
+    let slot = log.ring.slot(&log.block, pos);
+    slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).ok()?; // O5, L1
     Some(true)
 }
 
-/// Finds the end: at the hint, or one after it (I5).
+/// Whether the hint is still the one read: then the end read was the end.
+#[inline(always)]
+fn unmoved(log: &Log, end: &End) -> bool {
+    log.block.head.head.load(Relaxed) == end.hint // O3
+}
+
+/// Finds the end: at the hint, or one past it (I5).
 #[inline(always)]
 fn find_end(log: &Log) -> End {
     let (ring, block) = (&log.ring, &*log.block);
     let hint = block.head.head.load(Acquire); // O1
-    let pos = Pos(hint.0);
-    let slot = ring.slot(block, pos).load(Acquire); // O2
-    if slot.is_of(pos) {
-        let pos = ring.ahead(pos, 1);
-        let oldest = ring.slot(block, pos).load(Acquire); // O2
-        End { hint, pos, oldest, newest: slot }
+    let index = ring.index(Pos(hint.0));
+    let load = |index| ring.slot_at(block, index).load(Acquire); // O2
+    let slot = load(index);
+    if slot.is_of(Pos(hint.0)) {
+        End { hint, past_hint: true, oldest: load(ring.after(index)), newest: slot }
     } else {
-        let newest = ring.slot(block, ring.back(pos, 1)).load(Acquire); // O2
-        End { hint, pos, oldest: slot, newest }
+        End { hint, past_hint: false, oldest: slot, newest: load(ring.before(index, 1)) }
     }
 }
 
-/// The admission `back` places before the end.
-fn look_back(log: &Log, end: &End, back: u64) -> Slot {
-    if back == log.ring.cap {
-        return end.oldest;
+impl End {
+    #[inline(always)]
+    fn pos(&self, log: &Log) -> Pos {
+        if self.past_hint { log.ring.ahead(Pos(self.hint.0), 1) } else { Pos(self.hint.0) }
     }
-    log.ring.slot(&log.block, log.ring.back(end.pos, back)).load(Acquire) // O2
 }
 
 /// Looks at the history.
 pub(super) fn look(log: &Log, now: Nanos) -> LogLook<'_> {
     loop {
         let end = find_end(log);
-        if log.block.head.head.load(Relaxed) == end.hint {
-            let at = Stamp::new(now).max(end.newest.stamp()); // O3
-            return log.look_from(end.hint, end.pos, at, None);
+        if unmoved(log, &end) {
+            let at = Stamp::new(now).max(end.newest.stamp());
+            return log.look_from(end.hint, end.pos(log), at, None);
         }
     }
 }
