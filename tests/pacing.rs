@@ -122,7 +122,7 @@ proptest! {
                     let peeked = queue_of_tollgate.peek_at(cost, at(now));
                     prop_assert_eq!(peeked.is_ok(), wait == Some(0));
                     let left = if jobs.backlog(now) == 0 { queue + 1 } else { 0 };
-                    let quota = peeked.map_or_else(|denied| denied.quota, |quota| quota);
+                    let quota = peeked.unwrap_or_else(|denied| denied.quota);
                     prop_assert_eq!((quota.limit, quota.remaining), (queue + 1, left));
                     prop_assert_eq!(queue_of_tollgate.usage_at(0, at(now)), Some(queue + 1 - left));
                     let idle = quota.at + quota.reset_after;

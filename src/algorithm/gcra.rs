@@ -274,8 +274,8 @@ impl GcraBuilder {
     ///
     /// # Errors
     /// [`ConfigError::Window`]; [`ConfigError::Limit`] for more than one permit per nanosecond;
-    /// [`ConfigError::Burst`] for a burst of 0, or one that drains for longer than 48 years or more (146 and 438
-    /// years with `d` 2 and 1 in the table at [`Gcra`]); [`ConfigError::MaxCost`] for a largest cost of 0.
+    /// [`ConfigError::Burst`] for a burst of 0, or one that takes more than 48 years to drain (146 years with `d`
+    /// of 2, 438 with `d` of 1 in the table at [`Gcra`]); [`ConfigError::MaxCost`] for a largest cost of 0.
     pub fn build(self) -> Result<Gcra, ConfigError> {
         let Self { rule, burst, max_cost } = self;
         let rate = Rate::new(rule)?;

@@ -34,9 +34,9 @@ use crate::{
 /// has room for any cost up to `queue + 1`, or none until everything has been served. For a burst that passes
 /// without any delay take a [`Gcra`].
 ///
-/// **Accuracy.** Starts are exactly the interval apart, rounded up to the nanosecond, or later: no window of any
-/// length `t` holds more than `t / interval + 1` starts. The precision of the rate, and how a time older than the newest
-/// one is judged, are those of [`Gcra`].
+/// **Accuracy.** Starts are at least the interval times the cost apart, each rounded up to the nanosecond: with
+/// cost 1 no window of `per` holds more than `limit` of them. The precision of the rate, and how a time older than
+/// the newest one is judged, are those of [`Gcra`].
 ///
 /// # Cost
 /// One load; one CAS when admitted alone. Never blocks, sleeps or allocates: waiting is the caller's part.
