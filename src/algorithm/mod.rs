@@ -1,10 +1,15 @@
 //! The algorithms, one file each, and the contract that they share.
 
 mod epoch;
+mod gcra;
 mod log;
+mod pacing;
+mod rate;
 mod window;
 
+pub use gcra::{Gcra, GcraBuilder, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder};
+pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
 pub use window::{Coverage, Window, WindowBuilder};
 
 use crate::{Decision, Nanos, Rule};

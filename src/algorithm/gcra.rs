@@ -1,0 +1,328 @@
+//! The generic cell rate algorithm: a token bucket, or a leaky bucket as a meter, in one word.
+//!
+//! # What
+//! A bucket of `burst` permits drains one permit per interval. Instead of a level and the time it was true at,
+//! the word keeps the one moment at which the bucket would be empty: the *theoretical arrival time*, TAT. The
+//! level follows from it at any time, so nothing has to be refilled, and an idle bucket needs no care.
+//!
+//! # State
+//! | bits  | field | meaning                                                            |
+//! |-------|-------|--------------------------------------------------------------------|
+//! | 63..0 | `tat` | when all permits will have drained, in ticks of the rate; 0: never used |
+//!
+//! # Invariants
+//! | id | always                                                            | kept by            | checked by                    |
+//! |----|-------------------------------------------------------------------|--------------------|-------------------------------|
+//! | I1 | `tat <= n + span`, `n` the newest time admitted, `span` the time to drain the burst | `Tat::charged` | debug assert, properties |
+//! | I2 | `n + span` fits the word, so no sum here overflows                | `GcraBuilder::build` | last_moments                |
+//! | I3 | `tat` grows with every admission; only `undo` of the last takes it back | `Tat::charged`, `Gcra::undo` | properties     |
+//! | I4 | a refusal stores nothing                                          | early return       | properties                    |
+//!
+//! # Linearization points
+//! L1 admission, undo: the CAS that succeeds. L2 refusal, look: the read of the word judged.
+//!
+//! # Memory order
+//! | id | site               | order   | pairs with | because                                                |
+//! |----|--------------------|---------|------------|--------------------------------------------------------|
+//! | O1 | loads              | Relaxed | none       | the word is the whole state; nothing hangs off it       |
+//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are already in one total order      |
+//!
+//! Not promised: an admission orders none of the caller's own data.
+//!
+//! # Progress
+//! Lock-free: a CAS beaten by another thread means that thread was admitted. Weak failures only retry.
+
+use core::{slice, time::Duration};
+
+use crossbeam_utils::{Backoff, CachePadded};
+
+use super::{algorithm, rate::Rate};
+use crate::{
+    ConfigError, Nanos, Rule,
+    decision::{History, Look},
+    sync::{Relaxed, Word, word},
+};
+
+/// A bucket that drains at a steady rate: the generic cell rate algorithm (GCRA) in one 64-bit word.
+///
+/// Permits come back one by one, every `per / limit`, up to `burst` of them; a new limiter has the whole burst.
+/// The token bucket (a level of tokens that is refilled) and the leaky bucket as a meter (a level of water that
+/// drains) take the same decisions and are other names of this type: [`TokenBucket`], [`LeakyBucket`]. The
+/// leaky bucket as a queue, which makes callers wait, is [`Pacing`](crate::Pacing).
+///
+/// **Accuracy.** In any span of length `t` at most `burst + t / interval` permits: 10 per second with a burst of
+/// 10 lets 20 through in its first second. Where a window must never hold more than its limit, take
+/// [`Log`](crate::Log). A refusal is exact: the bucket had no room.
+///
+/// **Rate.** From one permit per 146 years to one per nanosecond, in integers. With `d` the denominator of
+/// `per / limit` in nanoseconds, in lowest terms, the interval is
+///
+/// | `d`    | examples                                        | interval                               |
+/// |--------|-------------------------------------------------|----------------------------------------|
+/// | 1      | 1/s, 10 per 13 s, 1,000/s, 1/day, 10^9/s         | exact                                  |
+/// | 2 or 3 | 3/s, 30/s, 60/s, 1,024/s, 600,000,000/s           | exact                                  |
+/// | more   | 7/s, 7 per 3 s, 65,535/s                         | rounded up by less than a third of 1 ns |
+///
+/// so that a rate of the last row is never exceeded, and missed by less than 1 / 3,000 at 1,000,000/s, by less
+/// than a third of a millionth at 1,000/s. Close to 10^9/s it is a quarter: prefer a rate of the first two rows there.
+///
+/// **Time.** Keeps no newest time. A call older than the newest one is judged as it stands and finds the bucket
+/// no emptier than the newer ones left it: it is never given more. Where the bucket could not have been as full
+/// as it is at the time passed, the decision speaks of the first moment at which it could, so that no wait
+/// exceeds the time to drain the burst. After a step back of the clock by more than that, nobody is admitted until
+/// the clock returns.
+///
+/// # Cost
+/// One load; one CAS when admitted alone. Two multiplications, no division. Never blocks or allocates.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Gcra, Nanos};
+///
+/// let gcra = Gcra::builder(10, Duration::from_secs(1)).burst(3).build()?;
+/// let t = Nanos::from_secs(5);
+/// assert!(gcra.try_acquire_at(3, t));
+/// let denied = gcra.check_at(2, t).unwrap_err();
+/// assert_eq!(denied.retry_after(), Some(Nanos::from_millis(200)));
+/// assert!(gcra.try_acquire_at(2, t + Nanos::from_millis(200)));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub struct Gcra {
+    /// Written only by the CAS in `admit` and `undo`.
+    word: CachePadded<Word<Tat>>,
+    rate: Rate,
+    /// Ticks in which a full bucket drains.
+    span: u64,
+    /// The largest cost that can be taken.
+    ceiling: u64,
+    burst: u64,
+    max_cost: u64,
+    rule: Rule,
+}
+
+/// The token bucket: `burst` is its capacity, `limit` per window its refill. Another name of [`Gcra`]: a bucket
+/// with `n` tokens left is one with `burst - n` permits to drain.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Nanos, TokenBucket};
+///
+/// let bucket = TokenBucket::builder(1, Duration::from_secs(60)).burst(5).build()?;
+/// assert_eq!(bucket.check_at(1, Nanos::ZERO).map(|quota| quota.remaining), Ok(4));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub type TokenBucket = Gcra;
+
+/// The leaky bucket as a meter: `burst` is its size, `limit` per window its leak. Another name of [`Gcra`]. The
+/// leaky bucket as a queue is [`Pacing`](crate::Pacing).
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, LeakyBucket, Nanos};
+///
+/// let bucket = LeakyBucket::builder(3, Duration::from_secs(1)).build()?;
+/// assert!(bucket.try_acquire_at(3, Nanos::ZERO));
+/// assert_eq!(bucket.usage_at(0, Nanos::from_millis(500)), Some(2));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub type LeakyBucket = Gcra;
+
+/// Builds a [`Gcra`].
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct GcraBuilder {
+    rule: Rule,
+    burst: Option<u64>,
+    max_cost: u64,
+}
+
+/// What one call sees: the ticks left to drain at the time judged.
+#[derive(Debug)]
+pub(crate) struct GcraLook {
+    at: Nanos,
+    backlog: u64,
+    rate: Rate,
+}
+
+/// One admission: the word before and after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    before: Tat,
+    after: Tat,
+    /// When the first of its permits begins to drain.
+    pub(super) start: Nanos,
+}
+
+word!(
+    /// When all permits will have drained, in ticks.
+    Tat
+);
+
+// === impl Gcra ===
+
+impl Gcra {
+    /// Starts a bucket that drains `limit` permits per window `per`, one by one.
+    pub fn builder(limit: u64, per: Duration) -> GcraBuilder {
+        GcraBuilder { rule: Rule::new(limit, per), burst: None, max_cost: u64::MAX }
+    }
+
+    /// Charges `charge` ticks at `clock` while at most `room` are left to drain; tells the word before and after.
+    #[inline]
+    fn admit(&self, charge: u64, clock: u64, room: u64) -> Option<(Tat, Tat)> {
+        debug_assert!(charge + room <= self.span && clock.checked_add(self.span).is_some(), "I2");
+        let backoff = Backoff::new();
+        let mut seen = self.word.load(Relaxed); // O1, L2
+        while let Some(next) = seen.charged(charge, clock, room) {
+            match self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed) {
+                // O2, L1
+                Ok(_) => return Some((seen, next)),
+                Err(_) => {
+                    backoff.spin();
+                    seen = self.word.load(Relaxed); // O1, L2
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes as [`History::take`] does, and tells what `undo` needs.
+    pub(super) fn step(&self, cost: u64, now: Nanos) -> Option<Step> {
+        let charge = self.rate.charge(cost);
+        let (before, after) = self.admit(charge, self.rate.clock(now), self.span - charge)?;
+        Some(Step { before, after, start: now.max(self.rate.nanos(before.0)) })
+    }
+
+    /// Takes `cost` (1 to the ceiling) if nothing is left to drain.
+    #[inline]
+    pub(super) fn take_idle(&self, cost: u64, now: Nanos) -> bool {
+        self.admit(self.rate.charge(cost), self.rate.clock(now), 0).is_some()
+    }
+
+    /// Takes back the newest admission; `false`, and nothing changed, if another came after it.
+    ///
+    /// A word that stands at `after` was put there by this very step: every admission grows the word, and only
+    /// undoing this one takes it below `after` again (I3).
+    pub(super) fn undo(&self, step: Step) -> bool {
+        self.word.compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1
+    }
+
+    /// The largest cost that can be taken.
+    pub(super) fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.word)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self.word.get_mut() = Tat(0);
+    }
+}
+
+impl History for Gcra {
+    type Look<'a> = GcraLook;
+
+    fn rules(&self) -> &[Rule] {
+        slice::from_ref(&self.rule)
+    }
+
+    fn capacity(&self, _rule: usize) -> u64 {
+        self.burst
+    }
+
+    fn max_cost(&self) -> u64 {
+        self.max_cost
+    }
+
+    #[inline]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        let charge = self.rate.charge(cost);
+        self.admit(charge, self.rate.clock(now), self.span - charge).is_some()
+    }
+
+    fn look(&self, now: Nanos) -> GcraLook {
+        let tat = self.word.load(Relaxed).0; // O1, L2
+        // Some admission was at this time or later (I1). Before it no cost fits, and at it none does either.
+        let at = now.max(self.rate.nanos(tat.saturating_sub(self.span)));
+        GcraLook { at, backlog: tat.saturating_sub(self.rate.clock(at)), rate: self.rate }
+    }
+}
+
+algorithm!(Gcra);
+
+// === impl GcraBuilder ===
+
+impl GcraBuilder {
+    /// Lets up to `burst` permits through at once (default: the limit).
+    pub fn burst(mut self, burst: u64) -> Self {
+        self.burst = Some(burst);
+        self
+    }
+
+    /// Refuses every cost above `max_cost` (default: any cost up to the burst passes).
+    pub fn max_cost(mut self, max_cost: u64) -> Self {
+        self.max_cost = max_cost;
+        self
+    }
+
+    /// Checks the configuration and makes the limiter. With limit 0 it refuses every cost above 0, whatever the
+    /// burst.
+    ///
+    /// # Errors
+    /// [`ConfigError::Window`]; [`ConfigError::Limit`] for more than one permit per nanosecond;
+    /// [`ConfigError::Burst`] for a burst of 0, or one that takes more than 48 years to drain (146 years with `d`
+    /// of 2, 438 with `d` of 1 in the table at [`Gcra`]); [`ConfigError::MaxCost`] for a largest cost of 0.
+    pub fn build(self) -> Result<Gcra, ConfigError> {
+        let Self { rule, burst, max_cost } = self;
+        let rate = Rate::new(rule)?;
+        let burst = if rule.limit == 0 { 0 } else { burst.unwrap_or(rule.limit) };
+        let max = rate.permits_max();
+        if rule.limit > 0 && !(1..=max).contains(&burst) {
+            return Err(ConfigError::Burst { got: burst, min: 1, max }); // I2
+        }
+        if max_cost == 0 {
+            return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
+        }
+        let word = CachePadded::new(Word::new(Tat(0)));
+        let (span, ceiling) = (rate.charge(burst), burst.min(max_cost));
+        Ok(Gcra { word, rate, span, ceiling, burst, max_cost, rule })
+    }
+}
+
+// === impl GcraLook ===
+
+impl GcraLook {
+    /// How long until nothing is left to drain.
+    pub(super) fn drained_after(&self) -> Nanos {
+        self.rate.nanos(self.backlog)
+    }
+}
+
+impl Look for GcraLook {
+    fn at(&self) -> Nanos {
+        self.at
+    }
+
+    fn used(&self, _rule: usize) -> Option<u64> {
+        Some(self.rate.permits(self.backlog))
+    }
+
+    fn wait(&self, _rule: usize, keep: u64) -> Option<Nanos> {
+        Some(self.rate.nanos(self.backlog.saturating_sub(self.rate.charge(keep))))
+    }
+}
+
+// === impl Tat ===
+
+impl Tat {
+    /// The word after a charge at `clock`, if at most `room` is left to drain then. The bucket drains within
+    /// `charge + room` (I1), and grows (I3).
+    #[inline]
+    fn charged(self, charge: u64, clock: u64, room: u64) -> Option<Self> {
+        (self.0 <= clock + room).then(|| Self(self.0.max(clock) + charge))
+    }
+}
