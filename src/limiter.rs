@@ -11,6 +11,7 @@ use crate::{Algorithm, Clock, Decision};
 /// # Examples
 /// One call, one answer:
 /// ```
+/// # #[cfg(feature = "std")] {
 /// use std::time::Duration;
 /// use tollgate::{Limiter, Log, Precise};
 ///
@@ -18,6 +19,7 @@ use crate::{Algorithm, Clock, Decision};
 /// assert!(limiter.try_acquire());
 /// assert!(limiter.try_acquire());
 /// assert!(!limiter.try_acquire());
+/// # }
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
 /// The algorithm chosen while the program runs:

@@ -89,3 +89,12 @@ fn the_precise_clock_is_one_for_all_limiters() {
     assert!(first > Nanos::ZERO && second < Nanos::from_secs(60));
     assert!(!one.try_acquire() && !other.try_acquire());
 }
+
+#[cfg(feature = "std")]
+#[test]
+fn limiters_and_guards_cross_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Limiter<Box<dyn Algorithm>, tollgate::Coarse>>();
+    shared::<Limiter<Log, tollgate::Rebased<Manual>>>();
+    shared::<tollgate::CoarseGuard>();
+}

@@ -397,3 +397,29 @@ unsafe extern "C" fn after_fork() {
         MODE.store(Mode::FORKED, Release); // O2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_time_from_the_stated_one_on_is_trusted() {
+        let (from, one) = (Nanos::from_secs(9), Nanos::from_nanos(1));
+        for mode in [Mode::PRECISE, Mode::FORKED, Mode::held(from), Mode::held(Nanos::ZERO)] {
+            assert!(!mode.trusts(Nanos::ZERO) && !mode.trusts(from) && !mode.trusts(Nanos::MAX), "{mode:?}");
+        }
+        let mode = Mode::cached(from);
+        assert!(!mode.trusts(Nanos::ZERO) && !mode.trusts(from - one));
+        assert!(mode.trusts(from) && mode.trusts(Nanos::MAX));
+    }
+
+    #[test]
+    fn a_precise_time_is_held_only_where_a_cached_one_may_follow() {
+        for from in [Nanos::ZERO, Nanos::from_secs(9), Nanos::MAX] {
+            assert_eq!(Mode::held(from).from(), Some(from));
+            assert_eq!(Mode::cached(from).from(), Some(from));
+        }
+        assert_eq!(Mode::PRECISE.from(), None);
+        assert_eq!(Mode::FORKED.from(), None);
+    }
+}

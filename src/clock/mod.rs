@@ -2,12 +2,12 @@
 //!
 //! An algorithm takes the time as an argument; a [`Limiter`](crate::Limiter) reads it from one of these.
 //!
-//! | clock       | reads                               | steps back                | costs a call                    |
+//! | clock       | shows                               | steps back                | a reading costs                 |
 //! |-------------|-------------------------------------|---------------------------|---------------------------------|
 //! | `Precise`   | the processor's counter, scaled     | never                     | one counter read                |
 //! | `Coarse`    | a time that a thread keeps fresh    | never                     | two loads                       |
 //! | `Manual`    | what a test has set                 | when the test says so     | one load                        |
-//! | `Rebased`   | a clock of the caller's             | never, whatever it reads  | that clock, two loads, one CAS  |
+//! | `Rebased`   | a clock of the caller's             | never, whatever that does | that clock, two loads, one CAS  |
 
 #[cfg(feature = "std")]
 mod coarse;
@@ -31,7 +31,7 @@ pub use rebased::Rebased;
 ///
 /// A limiter tolerates a clock that stands still, jumps ahead or steps back, and never admits more for it than the
 /// algorithm states; [`Rebased`] keeps a step back from locking callers out. A time above [`Nanos::MAX`] is
-/// refused by every limiter. A clock that several threads read at once is `Sync`.
+/// refused by every limiter. [`Limiter`](crate::Limiter) is `Sync` if its clock is.
 ///
 /// # Examples
 /// ```

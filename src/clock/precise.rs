@@ -14,12 +14,14 @@ const HEAD_START: core::time::Duration = core::time::Duration::from_millis(1);
 /// Its zero lies just before its first use in the process; all instances share it, so their times compare and none
 /// is 0. Between processes times do not compare, except that a forked child goes on with its parent's.
 ///
-/// Never steps back, nor does it follow corrections of the wall clock; the rate is measured once. Whether it counts
-/// time in which the machine sleeps is up to the platform.
+/// Never steps back, nor does it follow corrections of the wall clock; the rate is measured once. Two processors may
+/// show times that differ as their counters do: not at all, where the system itself keeps time by them. Whether time
+/// in which the machine sleeps is counted is up to the platform.
 ///
 /// # Cost
-/// The first [`Precise::new`] of a process measures the counter's rate, for at most 200 ms. [`Clock::now`] is one
-/// counter read, a multiplication and a shift.
+/// The first [`Precise::new`] of a process measures the counter's rate, for at most 200 ms; a child forked by another
+/// thread meanwhile would wait for ever for the result. [`Clock::now`] is one counter read, a multiplication and a
+/// shift.
 ///
 /// # Examples
 /// ```
