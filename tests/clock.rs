@@ -11,9 +11,10 @@ use std::{
 };
 
 use proptest::prelude::*;
-use tollgate::{Clock, Limiter, Log, Manual, Nanos, Rebased};
+use tollgate::{Algorithm, Clock, Limiter, Log, Manual, Nanos, Rebased, Window};
 
 const SECOND: Duration = Duration::from_secs(1);
+const ONE: Nanos = Nanos::from_nanos(1);
 
 fn secs(n: u64) -> Nanos {
     Nanos::from_secs(n)
@@ -63,11 +64,11 @@ fn a_step_beyond_the_tolerance_stands_still_for_one_reading() {
     let clock = Rebased::new(Manual::at(secs(100)), 5 * SECOND);
     assert_eq!(clock.now(), secs(100));
     // One nanosecond more than the tolerance.
-    clock.source().set(secs(95) - Nanos::from_nanos(1));
+    clock.source().set(secs(95) - ONE);
     assert_eq!(clock.now(), secs(100));
-    clock.source().advance(Nanos::from_nanos(1));
-    assert_eq!(clock.now(), secs(100) + Nanos::from_nanos(1));
-    assert_eq!(clock.offset(), secs(5) + Nanos::from_nanos(1));
+    clock.source().advance(ONE);
+    assert_eq!(clock.now(), secs(100) + ONE);
+    assert_eq!(clock.offset(), secs(5) + ONE);
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn a_step_forward_is_trusted_and_one_back_from_it_is_closed() {
 fn a_reading_out_of_range_is_shown_and_forgotten() {
     let limiter = Limiter::new(log(1, SECOND), Rebased::new(Manual::at(secs(100)), Duration::ZERO));
     assert!(limiter.try_acquire());
-    for wild in [Nanos::MAX + Nanos::from_nanos(1), Nanos::from_nanos(u64::MAX)] {
+    for wild in [Nanos::MAX + ONE, Nanos::from_nanos(u64::MAX)] {
         limiter.clock().source().set(wild);
         assert_eq!(limiter.clock().now(), wild);
         assert!(!limiter.try_acquire());
@@ -240,70 +241,87 @@ proptest! {
     }
 }
 
+/// The log, and the counter, which gives a permit back at most one bucket late: how late.
+fn log_and_counter(limit: u64, window: Duration) -> [(Box<dyn Algorithm>, Nanos); 2] {
+    let counter = Window::builder(limit, window).build().unwrap();
+    let late = counter.width();
+    [(Box::new(log(limit, window)), Nanos::ZERO), (Box::new(counter), late)]
+}
+
 #[test]
 fn f052_the_clock_steps_back() {
     // Closed: the step is invisible, and the lock-out lasts one window of the stepped clock.
-    let limiter = Limiter::new(log(10, SECOND), Rebased::new(Manual::at(secs(100)), Duration::ZERO));
-    assert!(limiter.try_acquire_n(3));
-    limiter.clock().source().set(secs(89));
-    assert_eq!((0..8).filter(|_| limiter.try_acquire()).count(), 7);
-    assert!(!limiter.try_acquire());
-    limiter.clock().source().set(secs(90) - Nanos::from_nanos(1));
-    assert!(!limiter.try_acquire());
-    limiter.clock().source().set(secs(90));
-    assert!(limiter.try_acquire_n(10));
+    for (algorithm, late) in log_and_counter(10, SECOND) {
+        let limiter = Limiter::new(algorithm, Rebased::new(Manual::at(secs(100)), Duration::ZERO));
+        assert!(limiter.try_acquire_n(3));
+        limiter.clock().source().set(secs(89));
+        assert_eq!((0..8).filter(|_| limiter.try_acquire()).count(), 7);
+        assert!(!limiter.try_acquire());
+        limiter.clock().source().set(secs(90) + late - ONE);
+        assert!(!limiter.try_acquire());
+        limiter.clock().source().set(secs(90) + late);
+        assert!(limiter.try_acquire_n(10));
+    }
 
     // Within the tolerance: at most the tolerance more.
-    let limiter = Limiter::new(log(10, SECOND), Rebased::new(Manual::at(secs(100)), 11 * SECOND));
-    assert!(limiter.try_acquire_n(10));
-    limiter.clock().source().set(secs(89));
-    assert!(!limiter.try_acquire());
-    limiter.clock().source().set(secs(101) - Nanos::from_nanos(1));
-    assert!(!limiter.try_acquire());
-    limiter.clock().source().set(secs(101));
-    assert!(limiter.try_acquire());
+    for (algorithm, late) in log_and_counter(10, SECOND) {
+        let limiter = Limiter::new(algorithm, Rebased::new(Manual::at(secs(100)), 11 * SECOND));
+        assert!(limiter.try_acquire_n(10));
+        limiter.clock().source().set(secs(89));
+        assert!(!limiter.try_acquire());
+        limiter.clock().source().set(secs(101) + late - ONE);
+        assert!(!limiter.try_acquire());
+        limiter.clock().source().set(secs(101) + late);
+        assert!(limiter.try_acquire());
+    }
 
     // As it is: no extra permit, and nothing frees until the clock has caught up.
-    let limiter = Limiter::new(log(10, SECOND), Manual::at(secs(100)));
-    assert!(limiter.try_acquire_n(3));
-    limiter.clock().set(secs(89));
-    assert_eq!((0..8).filter(|_| limiter.try_acquire()).count(), 7);
-    limiter.clock().set(secs(90));
-    assert!(!limiter.try_acquire());
+    for (algorithm, _) in log_and_counter(10, SECOND) {
+        let limiter = Limiter::new(algorithm, Manual::at(secs(100)));
+        assert!(limiter.try_acquire_n(3));
+        limiter.clock().set(secs(89));
+        assert_eq!((0..8).filter(|_| limiter.try_acquire()).count(), 7);
+        limiter.clock().set(secs(90));
+        assert!(!limiter.try_acquire());
+    }
 }
 
 #[test]
 fn f053_the_wait_after_a_step_back_is_longer_than_the_window() {
-    let limiter = Limiter::new(log(1, 60 * SECOND), Rebased::new(Manual::at(secs(1_000)), Duration::ZERO));
-    assert!(limiter.try_acquire());
-    limiter.clock().source().set(secs(700));
-    let denied = limiter.check().unwrap_err();
-    assert_eq!(denied.retry_after(), Some(secs(60)));
+    for (algorithm, late) in log_and_counter(1, 60 * SECOND) {
+        let limiter = Limiter::new(algorithm, Rebased::new(Manual::at(secs(1_000)), Duration::ZERO));
+        assert!(limiter.try_acquire());
+        limiter.clock().source().set(secs(700));
+        let wait = limiter.check().unwrap_err().retry_after().unwrap();
+        assert!(secs(60) <= wait && wait <= secs(60) + late, "{wait:?}");
 
-    // The wait is true of the stepped clock: not a nanosecond before it, and at it.
-    limiter.clock().source().set(secs(760) - Nanos::from_nanos(1));
-    assert!(!limiter.try_acquire());
-    limiter.clock().source().set(secs(760));
-    assert!(limiter.try_acquire());
+        // The wait is true of the stepped clock: not a nanosecond before it, and at it.
+        limiter.clock().source().set(secs(700) + wait - ONE);
+        assert!(!limiter.try_acquire());
+        limiter.clock().source().set(secs(700) + wait);
+        assert!(limiter.try_acquire());
+    }
 }
 
 #[test]
 fn f054_a_32_bit_millisecond_clock_after_24_8_and_49_7_days() {
     for wrap in [1u64 << 31, 1 << 32] {
-        let limiter = Limiter::new(log(10, SECOND), Rebased::new(Manual::new(), Duration::from_millis(1)));
-        let at = |ms: u64| limiter.clock().source().set(Nanos::from_millis(ms));
-        at(wrap - 6);
-        assert!(limiter.try_acquire_n(10));
-        at(wrap + 4);
-        assert!(!limiter.try_acquire());
-        at(wrap + 993);
-        assert!(!limiter.try_acquire());
-        at(wrap + 994);
-        assert!(limiter.try_acquire());
-        assert_eq!(limiter.clock().offset(), Nanos::ZERO);
-        for days in [25, 50] {
-            at(wrap + 994 + days * 86_400_000);
-            assert_eq!(limiter.usage(0), Some(0));
+        for (algorithm, late) in log_and_counter(10, SECOND) {
+            let limiter = Limiter::new(algorithm, Rebased::new(Manual::new(), Duration::from_millis(1)));
+            let at = |ms: u64| limiter.clock().source().set(Nanos::from_millis(ms));
+            at(wrap - 6);
+            assert!(limiter.try_acquire_n(10));
+            at(wrap + 4);
+            assert!(!limiter.try_acquire());
+            at(wrap + 993);
+            assert!(!limiter.try_acquire());
+            at(wrap + 994 + late.as_nanos() / 1_000_000);
+            assert!(limiter.try_acquire());
+            assert_eq!(limiter.clock().offset(), Nanos::ZERO);
+            for days in [25, 50] {
+                at(wrap + 994 + days * 86_400_000);
+                assert_eq!(limiter.usage(0), Some(0));
+            }
         }
     }
 }
@@ -326,10 +344,10 @@ fn f055_the_largest_duration_as_for_ever() {
     }
 
     // The largest step there is, and on from there.
-    let clock = Rebased::new(Manual::at(Nanos::MAX - Nanos::from_nanos(1)), Duration::ZERO);
-    assert_eq!(clock.now(), Nanos::MAX - Nanos::from_nanos(1));
+    let clock = Rebased::new(Manual::at(Nanos::MAX - ONE), Duration::ZERO);
+    assert_eq!(clock.now(), Nanos::MAX - ONE);
     clock.source().set(Nanos::ZERO);
-    assert_eq!(clock.now(), Nanos::MAX - Nanos::from_nanos(1));
-    clock.source().advance(Nanos::from_nanos(1));
+    assert_eq!(clock.now(), Nanos::MAX - ONE);
+    clock.source().advance(ONE);
     assert_eq!(clock.now(), Nanos::MAX);
 }
