@@ -10,7 +10,7 @@
 //! | `MODE`          | a reading                                                                   |
 //! |-----------------|-----------------------------------------------------------------------------|
 //! | `from`          | the cached time if it is at least `from`, else the precise one, at most `from` |
-//! | `2^63 | from`   | held: the precise time, at most `from`                                      |
+//! | `HELD + from`   | held: the precise time, at most `from`                                      |
 //! | `PRECISE`       | the precise time                                                            |
 //! | `FORKED`        | the precise time, for the rest of this process                              |
 //!
@@ -25,7 +25,7 @@
 //! | I3 | a forked child never touches a lock or a thread that only its parent has | `after_fork`       | tests/fork.rs |
 //!
 //! I1, from precise to cached: a late reader may still show a precise time, which is newer than the cached one. So
-//! `start` first picks `from` in the near future and holds (`2^63 | from`): nothing shown passes it. A reader that
+//! `start` first picks `from` in the near future and holds (`HELD + from`): nothing shown passes it. A reader that
 //! found `PRECISE` looks again after its reading; found unchanged, that reading is from before the hold, and `start`
 //! makes sure that the hold came well before `from` (else it picks a later one). Only then may the cached time be
 //! used, and only once it has reached `from` itself. From cached to precise there is nothing to do: a cached time
