@@ -44,6 +44,12 @@ impl<T: Pod> Word<T> {
     }
 
     #[inline]
+    pub(crate) fn store(&self, value: T, order: Ordering) {
+        let () = Self::LOCK_FREE;
+        self.0.store(value, order);
+    }
+
+    #[inline]
     pub(crate) fn compare_exchange(
         &self,
         current: T,

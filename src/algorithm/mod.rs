@@ -12,6 +12,8 @@ pub use log::{Log, LogBuilder};
 pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
 pub use window::{Coverage, Window, WindowBuilder};
 
+use alloc::boxed::Box;
+
 use crate::{Decision, Nanos, Rule};
 
 /// What every algorithm answers, at a time that the caller passes.
@@ -49,6 +51,39 @@ pub trait Algorithm: Send + Sync {
 
     /// Forgets every admission: the state is that of a new limiter.
     fn reset(&mut self);
+}
+
+// A box owns what it holds, so it can hand on every call, `reset` among them. A shared reference and an `Arc` can
+// not: whoever shares an algorithm shares the `Limiter` around it, whose calls take `&self`.
+impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
+    #[inline]
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        (**self).try_acquire_at(cost, now)
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        (**self).check_at(cost, now)
+    }
+
+    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
+        (**self).peek_at(cost, now)
+    }
+
+    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
+        (**self).usage_at(rule, now)
+    }
+
+    fn rules(&self) -> &[Rule] {
+        (**self).rules()
+    }
+
+    fn state_bytes(&self) -> usize {
+        (**self).state_bytes()
+    }
+
+    fn reset(&mut self) {
+        (**self).reset();
+    }
 }
 
 /// Gives a [`History`](crate::decision::History) the public contract. `ceiling` is a field: the largest cost
