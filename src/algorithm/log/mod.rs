@@ -194,7 +194,8 @@ impl LogBuilder {
         if self.max_cost == 0 {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
-        let cap = rules.largest_limit().max(1);
+        // With costs, filling asks for the slot before the last, which must be another.
+        let cap = rules.largest_limit().max(if self.max_cost == 1 { 1 } else { 2 });
         let form = match (self.max_cost, rules.len()) {
             (1, 1) => Form::UnitOne,
             (1, _) => Form::UnitAll,
