@@ -1,5 +1,7 @@
 //! The algorithms, one file each, and the contract that they share.
 
+mod epoch;
+
 use crate::{Decision, Nanos, Rule};
 
 /// What every algorithm answers, at a time that the caller passes.
