@@ -1,6 +1,11 @@
 //! The algorithms, one file each, and the contract that they share.
 
 mod epoch;
+mod fixed;
+mod two_window;
+
+pub use fixed::{Fixed, FixedBuilder};
+pub use two_window::{TwoWindow, TwoWindowBuilder};
 
 use crate::{Decision, Nanos, Rule};
 
