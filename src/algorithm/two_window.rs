@@ -14,7 +14,7 @@
 //! # Invariants
 //! | id | always                       | kept by              | checked by                              |
 //! |----|------------------------------|----------------------|-----------------------------------------|
-//! | I1 | `cur, prev <= limit <= half` | `TwoWindow::admit`   | properties, threads_take_exactly_the_limit |
+//! | I1 | `cur, prev <= limit <= half_max` | `TwoWindow::admit`   | properties, threads_take_exactly_the_limit |
 //! | I2 | `index` never decreases      | `Split::newest`      | property with times that step back      |
 //! | I3 | a refusal stores nothing     | early return         | properties                              |
 //!
@@ -105,6 +105,10 @@ pub struct TwoWindow {
     /// Written only by the CAS in `take`.
     word: CachePadded<Word<State>>,
     split: Split,
+    /// Bits of each count.
+    half: u32,
+    /// The largest count.
+    half_max: u64,
     rule: Rule,
     max_cost: u64,
     /// The largest cost that can be taken.
@@ -149,12 +153,12 @@ impl TwoWindow {
     /// The state as a call at `now` judges it, never before the newest window (I2).
     #[inline]
     fn judged(&self, state: State, now: Nanos) -> TwoWindowLook {
-        let (split, half) = (&self.split, half(&self.split));
+        let split = &self.split;
         let (seen, rest) = (split.index(state.0), split.rest(state.0));
         let index = split.newest(seen, now);
         let (prev, cur) = match index - seen {
-            0 => (rest >> half, rest & ((1 << half) - 1)),
-            1 => (rest & ((1 << half) - 1), 0),
+            0 => (rest >> self.half, rest & self.half_max),
+            1 => (rest & self.half_max, 0),
             _ => (0, 0),
         };
         let (width, at) = (split.width(), now.max(split.start_of(index)));
@@ -168,7 +172,7 @@ impl TwoWindow {
         let room = (self.rule.limit - seen.cur).checked_sub(cost)?;
         // `ceil(prev * left / width) <= room` without the division.
         let fits = wide(seen.prev, seen.left) <= wide(room, seen.width);
-        let rest = seen.prev << half(&self.split) | (seen.cur + cost);
+        let rest = seen.prev << self.half | (seen.cur + cost);
         fits.then(|| State(self.split.pack(seen.index, rest)))
     }
 
@@ -179,12 +183,6 @@ impl TwoWindow {
     fn clear(&mut self) {
         *self.word.get_mut() = State(0);
     }
-}
-
-/// Bits of each count.
-#[inline]
-fn half(split: &Split) -> u32 {
-    split.rest_bits() / 2
 }
 
 #[inline]
@@ -246,15 +244,16 @@ impl TwoWindowBuilder {
     pub fn build(self) -> Result<TwoWindow, ConfigError> {
         let Self { rule, phase, max_cost } = self;
         let split = Split::new(rule.window, phase)?;
-        let max = (1 << half(&split)) - 1;
-        if rule.limit > max {
-            return Err(ConfigError::Limit { got: rule.limit, max });
+        let half = split.rest_bits() / 2;
+        let half_max = (1 << half) - 1;
+        if rule.limit > half_max {
+            return Err(ConfigError::Limit { got: rule.limit, max: half_max });
         }
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
         let word = CachePadded::new(Word::new(State(0)));
-        Ok(TwoWindow { word, split, rule, max_cost, ceiling: rule.limit.min(max_cost) })
+        Ok(TwoWindow { word, split, half, half_max, rule, max_cost, ceiling: rule.limit.min(max_cost) })
     }
 }
 
