@@ -15,6 +15,7 @@ mod sync;
 mod time;
 
 pub use algorithm::{Algorithm, Coverage, Log, LogBuilder, Window, WindowBuilder};
+pub use algorithm::{Algorithm, Fixed, FixedBuilder, TwoWindow, TwoWindowBuilder};
 pub use algorithm::{Gcra, GcraBuilder, LeakyBucket, TokenBucket};
 pub use algorithm::{Lapsed, Pacing, PacingBuilder, Reservation};
 pub use clock::{Clock, Manual, Rebased};

@@ -12,17 +12,18 @@
 //! | I2 | `index <= (MAX + lead) / width`                  | times in range             |
 //! | I3 | the sum of a time or start and two widths < 2^64 | I1, I2: four times < 2^62  |
 
-use core::time::Duration;
+use core::{num::NonZeroU64, time::Duration};
 
 use crate::{ConfigError, Nanos};
 
 /// How a 64-bit word is split into `index | rest`, and which moments an index stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
-    width: u64,
+    width: NonZeroU64,
     /// How long span 0 had been running at the clock's zero: keeps indices unsigned under any phase.
     lead: u64,
     rest_bits: u32,
+    rest_max: u64,
 }
 
 // === impl Split ===
@@ -34,23 +35,24 @@ impl Split {
     /// [`ConfigError::Window`] for a width outside 1 ns to [`Nanos::MAX`], [`ConfigError::Phase`] for a phase
     /// that is not below the width.
     pub(crate) fn new(width: Nanos, phase: Nanos) -> Result<Self, ConfigError> {
-        if width == Nanos::ZERO || !width.in_range() {
+        let some = NonZeroU64::new(width.as_nanos()).filter(|_| width.in_range());
+        let Some(width_ns) = some else {
             let (min, max) = (Duration::from_nanos(1), Nanos::MAX.into());
             return Err(ConfigError::Window { got: width.into(), min, max });
-        }
+        };
         if phase >= width {
             return Err(ConfigError::Phase { got: phase.into(), width: width.into() });
         }
-        let (width, phase) = (width.as_nanos(), phase.as_nanos());
-        let lead = if phase == 0 { 0 } else { width - phase };
-        let last = (Nanos::MAX.as_nanos() + lead) / width; // At least 1, at most MAX: 2 to 63 bits remain.
-        Ok(Self { width, lead, rest_bits: last.leading_zeros() })
+        let lead = if phase == Nanos::ZERO { 0 } else { (width - phase).as_nanos() };
+        // 1 to MAX, so that 2 to 63 bits remain.
+        let rest_bits = ((Nanos::MAX.as_nanos() + lead) / width_ns).leading_zeros();
+        Ok(Self { width: width_ns, lead, rest_bits, rest_max: (1 << rest_bits) - 1 })
     }
 
     /// The width of a span in nanoseconds.
     #[inline]
     pub(crate) fn width(&self) -> u64 {
-        self.width
+        self.width.get()
     }
 
     /// Bits below the index.
@@ -62,7 +64,7 @@ impl Split {
     /// The largest rest.
     #[inline]
     pub(crate) fn rest_max(&self) -> u64 {
-        (1 << self.rest_bits) - 1
+        self.rest_max
     }
 
     /// The index in a word.
@@ -74,13 +76,13 @@ impl Split {
     /// The rest in a word.
     #[inline]
     pub(crate) fn rest(&self, word: u64) -> u64 {
-        word & self.rest_max()
+        word & self.rest_max
     }
 
     /// A word from its index and its rest, which must not exceed [`rest_max`](Self::rest_max).
     #[inline]
     pub(crate) fn pack(&self, index: u64, rest: u64) -> u64 {
-        debug_assert!(rest <= self.rest_max());
+        debug_assert!(rest <= self.rest_max);
         index << self.rest_bits | rest
     }
 
@@ -93,19 +95,19 @@ impl Split {
     /// The later of `index` and the span that holds `now` (in range). Divides only when that is not `index`.
     #[inline]
     pub(crate) fn newest(&self, index: u64, now: Nanos) -> u64 {
-        if now.as_nanos() + self.lead < index * self.width + self.width { index } else { self.index_of(now) }
+        if now.as_nanos() + self.lead < (index + 1) * self.width() { index } else { self.index_of(now) }
     }
 
     /// How far `now` (in range) is into the span `index`: 0 before it, at least the width after it.
     #[inline]
     pub(crate) fn elapsed(&self, index: u64, now: Nanos) -> u64 {
-        (now.as_nanos() + self.lead).saturating_sub(index * self.width)
+        (now.as_nanos() + self.lead).saturating_sub(index * self.width())
     }
 
     /// The first moment of the span `index`; for one that began before the clock's zero, zero.
     #[inline]
     pub(crate) fn start_of(&self, index: u64) -> Nanos {
-        Nanos::from_nanos((index * self.width).saturating_sub(self.lead))
+        Nanos::from_nanos((index * self.width()).saturating_sub(self.lead))
     }
 }
 

@@ -13,6 +13,11 @@ pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
 pub use window::{Coverage, Window, WindowBuilder};
 
 use alloc::boxed::Box;
+mod fixed;
+mod two_window;
+
+pub use fixed::{Fixed, FixedBuilder};
+pub use two_window::{TwoWindow, TwoWindowBuilder};
 
 use crate::{Decision, Nanos, Rule};
 

@@ -1,0 +1,259 @@
+//! The fixed window: one count that starts again at every window's edge.
+//!
+//! # What
+//! Admits up to `limit` permits between two window edges. The baseline of the family: cheapest, never refuses
+//! falsely, and lets up to twice the limit through around an edge.
+//!
+//! # State
+//! | bits      | field   | meaning                                                   |
+//! |-----------|---------|-----------------------------------------------------------|
+//! | upper     | `index` | windows since the clock's zero; as wide as it can ever get |
+//! | the rest  | `count` | permits admitted in window `index`                         |
+//!
+//! # Invariants
+//! | id | always                          | kept by          | checked by                              |
+//! |----|---------------------------------|------------------|-----------------------------------------|
+//! | I1 | `count <= limit <= rest_max`    | `Fixed::admit`   | properties, threads_take_exactly_the_limit |
+//! | I2 | `index` never decreases         | `Split::newest`  | property with times that step back      |
+//! | I3 | a refusal stores nothing        | early return     | properties                              |
+//!
+//! # Linearization points
+//! L1 admission: the CAS that succeeds. L2 refusal, look: the read of the word judged.
+//!
+//! # Memory order
+//! | id | site               | order   | pairs with | because                                           |
+//! |----|--------------------|---------|------------|---------------------------------------------------|
+//! | O1 | first load, look   | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
+//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are in one total order         |
+//!
+//! Not promised: an admission orders none of the caller's own data.
+//!
+//! # Progress
+//! Lock-free: a CAS beaten by another thread means that thread was admitted. Weak failures only retry.
+
+use core::{slice, time::Duration};
+
+use crossbeam_utils::CachePadded;
+
+use super::{algorithm, epoch::Split};
+use crate::{
+    ConfigError, Nanos, Rule,
+    decision::{History, Look},
+    sync::{Relaxed, Word, word},
+};
+
+/// A fixed window counter: at most `limit` permits between two window edges.
+///
+/// Edges are multiples of the window from the clock's zero, shifted by a phase if one is given.
+///
+/// **Accuracy.** Never refuses falsely: a refusal means that the permits admitted in the last window's length
+/// left no room. But admits up to **twice the limit** in a window's length around an edge: `limit` just before
+/// it and `limit` just after. Where that matters take a sliding algorithm.
+///
+/// **Time.** Knows the newest time only to its window: a call from before the newest window is judged at that
+/// window's start, hence waits at most one window.
+///
+/// **State.** One word, `window index | count`. The index is wide enough for every moment up to
+/// [`Nanos::MAX`]; what it leaves bounds the limit:
+///
+/// | window | largest limit     |
+/// |--------|-------------------|
+/// | 1 us   | 2,047             |
+/// | 1 ms   | 2,097,151         |
+/// | 100 ms | 268,435,455       |
+/// | 1 s    | 2,147,483,647     |
+/// | 1 min  | 137,438,953,471   |
+/// | 1 h    | 8,796,093,022,207 |
+/// | 1 day  | 281,474,976,710,655 |
+///
+/// # Cost
+/// One load; one CAS when admitted alone. No division, but for the first call of a new window.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Fixed, Nanos};
+///
+/// let fixed = Fixed::builder(2, Duration::from_secs(1)).build()?;
+/// let t = Nanos::from_millis(900);
+/// assert!(fixed.try_acquire_at(2, t));
+/// let denied = fixed.check_at(1, t).unwrap_err();
+/// assert_eq!(denied.retry_after(), Some(Nanos::from_millis(100)));
+/// assert!(fixed.try_acquire_at(2, Nanos::from_millis(1_000)));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub struct Fixed {
+    /// Written only by the CAS in `take`.
+    word: CachePadded<Word<State>>,
+    split: Split,
+    rule: Rule,
+    max_cost: u64,
+    /// The largest cost that can be taken.
+    ceiling: u64,
+}
+
+/// Builds a [`Fixed`].
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct FixedBuilder {
+    rule: Rule,
+    phase: Nanos,
+    max_cost: u64,
+}
+
+/// What one call sees: the word's count as of the window that the call is judged in.
+#[derive(Debug)]
+pub(crate) struct FixedLook {
+    at: Nanos,
+    count: u64,
+    /// From the time judged to the window's end; never 0.
+    left: u64,
+}
+
+word!(
+    /// `index | count`, split by the window's width.
+    State
+);
+
+// === impl Fixed ===
+
+impl Fixed {
+    /// Starts a limiter of `limit` permits per `window`.
+    pub fn builder(limit: u64, window: Duration) -> FixedBuilder {
+        FixedBuilder { rule: Rule::new(limit, window), phase: Nanos::ZERO, max_cost: u64::MAX }
+    }
+
+    /// The window that a call at `now` is judged in, never before the newest (I2), and its count.
+    #[inline]
+    fn judged(&self, state: State, now: Nanos) -> (u64, u64) {
+        let seen = self.split.index(state.0);
+        let index = self.split.newest(seen, now);
+        (index, if index == seen { self.split.rest(state.0) } else { 0 })
+    }
+
+    /// The next state if `cost` more permits fit (I1).
+    #[inline]
+    fn admit(&self, state: State, cost: u64, now: Nanos) -> Option<State> {
+        let (index, count) = self.judged(state, now);
+        let room = self.rule.limit - count;
+        (cost <= room).then(|| State(self.split.pack(index, count + cost)))
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.word)
+    }
+
+    fn clear(&mut self) {
+        *self.word.get_mut() = State(0);
+    }
+}
+
+impl History for Fixed {
+    type Look<'a> = FixedLook;
+
+    fn rules(&self) -> &[Rule] {
+        slice::from_ref(&self.rule)
+    }
+
+    fn max_cost(&self) -> u64 {
+        self.max_cost
+    }
+
+    #[inline]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        let mut seen = self.word.load(Relaxed); // O1, L2
+        while let Some(next) = self.admit(seen, cost, now) {
+            let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2
+            match cas {
+                Ok(_) => return true,         // L1
+                Err(actual) => seen = actual, // L2
+            }
+        }
+        false
+    }
+
+    fn look(&self, now: Nanos) -> FixedLook {
+        let (index, count) = self.judged(self.word.load(Relaxed), now); // O1, L2
+        let left = self.split.width() - self.split.elapsed(index, now);
+        FixedLook { at: now.max(self.split.start_of(index)), count, left }
+    }
+}
+
+algorithm!(Fixed);
+
+// === impl FixedBuilder ===
+
+impl FixedBuilder {
+    /// Shifts the window edges by `phase`, which must be below the window (default: none).
+    pub fn phase(mut self, phase: Duration) -> Self {
+        self.phase = phase.into();
+        self
+    }
+
+    /// Refuses every cost above `max_cost` (default: any cost up to the limit passes).
+    pub fn max_cost(mut self, max_cost: u64) -> Self {
+        self.max_cost = max_cost;
+        self
+    }
+
+    /// Checks the configuration and makes the limiter.
+    ///
+    /// # Errors
+    /// [`ConfigError::Window`], [`ConfigError::Phase`], [`ConfigError::Limit`] (the table at [`Fixed`]), or
+    /// [`ConfigError::MaxCost`] for a largest cost of 0.
+    pub fn build(self) -> Result<Fixed, ConfigError> {
+        let Self { rule, phase, max_cost } = self;
+        let split = Split::new(rule.window, phase)?;
+        if rule.limit > split.rest_max() {
+            return Err(ConfigError::Limit { got: rule.limit, max: split.rest_max() });
+        }
+        if max_cost == 0 {
+            return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
+        }
+        let word = CachePadded::new(Word::new(State(0)));
+        Ok(Fixed { word, split, rule, max_cost, ceiling: rule.limit.min(max_cost) })
+    }
+}
+
+// === impl FixedLook ===
+
+impl Look for FixedLook {
+    fn at(&self) -> Nanos {
+        self.at
+    }
+
+    fn used(&self, _rule: usize) -> Option<u64> {
+        Some(self.count)
+    }
+
+    fn wait(&self, _rule: usize, keep: u64) -> Option<Nanos> {
+        Some(if self.count <= keep { Nanos::ZERO } else { Nanos::from_nanos(self.left) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_largest_limits_is_right() {
+        for (window, max) in [
+            (Duration::from_micros(1), 2_047),
+            (Duration::from_millis(1), 2_097_151),
+            (Duration::from_millis(100), 268_435_455),
+            (Duration::from_secs(1), 2_147_483_647),
+            (Duration::from_secs(60), 137_438_953_471),
+            (Duration::from_secs(3_600), 8_796_093_022_207),
+            (Duration::from_secs(86_400), 281_474_976_710_655),
+        ] {
+            assert!(Fixed::builder(max, window).build().is_ok(), "{window:?}");
+            let error = Fixed::builder(max + 1, window).build().err();
+            assert_eq!(error, Some(ConfigError::Limit { got: max + 1, max }), "{window:?}");
+        }
+    }
+
+    #[test]
+    fn the_word_has_a_cache_line_of_its_own() {
+        assert_eq!(size_of::<CachePadded<Word<State>>>(), align_of::<Fixed>());
+    }
+}
