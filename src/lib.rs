@@ -14,10 +14,10 @@ mod rule;
 mod sync;
 mod time;
 
-pub use algorithm::{Algorithm, Coverage, Log, LogBuilder, Window, WindowBuilder};
-pub use algorithm::{Algorithm, Fixed, FixedBuilder, TwoWindow, TwoWindowBuilder};
-pub use algorithm::{Gcra, GcraBuilder, LeakyBucket, TokenBucket};
-pub use algorithm::{Lapsed, Pacing, PacingBuilder, Reservation};
+pub use algorithm::{
+    Algorithm, Coverage, Fixed, FixedBuilder, Gcra, GcraBuilder, Lapsed, LeakyBucket, Log, LogBuilder,
+    Pacing, PacingBuilder, Reservation, TokenBucket, TwoWindow, TwoWindowBuilder, Window, WindowBuilder,
+};
 pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};

@@ -1,23 +1,22 @@
 //! The algorithms, one file each, and the contract that they share.
 
 mod epoch;
+mod fixed;
 mod gcra;
 mod log;
 mod pacing;
 mod rate;
+mod two_window;
 mod window;
 
+use alloc::boxed::Box;
+
+pub use fixed::{Fixed, FixedBuilder};
 pub use gcra::{Gcra, GcraBuilder, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder};
 pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
-pub use window::{Coverage, Window, WindowBuilder};
-
-use alloc::boxed::Box;
-mod fixed;
-mod two_window;
-
-pub use fixed::{Fixed, FixedBuilder};
 pub use two_window::{TwoWindow, TwoWindowBuilder};
+pub use window::{Coverage, Window, WindowBuilder};
 
 use crate::{Decision, Nanos, Rule};
 
