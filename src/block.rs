@@ -41,7 +41,7 @@ impl<H: Zeroed, S: Pod> Block<H, S> {
     pub(crate) fn zeroed(len: usize) -> Result<Box<Self>, ConfigError> {
         let bytes = size_of::<CachePadded<H>>().saturating_add(len.saturating_mul(size_of::<Word<S>>()));
         let layout = Self::layout(len).ok_or(ConfigError::Memory { bytes })?;
-        // SAFETY: the layout is not empty: its head is padded to a cache line.
+        // SAFETY: contract of `alloc_zeroed`: the layout is not empty, its head is padded to a cache line.
         let memory = unsafe { alloc_zeroed(layout) };
         if memory.is_null() {
             return Err(ConfigError::Memory { bytes });
