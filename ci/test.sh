@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Every check there is, after installing what a fresh Debian machine lacks. Needs Rust (rustup.rs) and root or sudo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+install() {
+    local missing=()
+    for package in "$@"; do
+        dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
+    done
+    if [ ${#missing[@]} -gt 0 ]; then
+        local root=()
+        [ "$(id -u)" = 0 ] || root=(sudo)
+        "${root[@]}" apt-get update -qq
+        "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"
+    fi
+}
+
+run() {
+    printf '\n=== %s\n' "$*"
+    local start=$SECONDS
+    "$@"
+    printf '=== %s: %d s\n' "$*" $((SECONDS - start))
+}
+
+install gcc libc6-dev binutils python3 valgrind
+for job in lint unit no_std; do
+    run "ci/$job.sh"
+done

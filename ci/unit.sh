@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Every test of every crate, and the core's without std.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo test --workspace
+cargo test -p tollgate --no-default-features --lib
