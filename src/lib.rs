@@ -12,7 +12,7 @@ mod rule;
 mod sync;
 mod time;
 
-pub use algorithm::Algorithm;
+pub use algorithm::{Algorithm, Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
 pub use decision::{Decision, Denied, Quota, Reason};
 pub use rule::{ConfigError, RULES_MAX, Rule};
 pub use time::Nanos;

@@ -2,6 +2,15 @@
 
 use crate::{Decision, Nanos, Rule};
 
+mod compact;
+mod ring;
+mod sampled;
+mod wheel;
+
+pub use compact::{Compact, CompactBuilder};
+pub use sampled::{Sampled, SampledBuilder};
+pub use wheel::{Wheel, WheelBuilder};
+
 /// What every algorithm answers, at a time that the caller passes.
 ///
 /// All methods but [`reset`](Algorithm::reset) may be called by any number of threads at once. A time is
