@@ -84,11 +84,14 @@ mod spin {
 
         pub(crate) fn lock(&self) -> Guard<'_, T> {
             let backoff = Backoff::new();
-            while self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
-                // O1, O3
+            while !self.try_hold() {
                 backoff.spin();
             }
             Guard { lock: self, unsent: PhantomData }
+        }
+
+        fn try_hold(&self) -> bool {
+            self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3
         }
 
         pub(crate) fn get_mut(&mut self) -> &mut T {
