@@ -31,8 +31,8 @@
 //! None of its own: see `sync/lock.rs`.
 //!
 //! # Progress
-//! Blocking: under a lock. A lock-free form has to fit the full time and a count in the one word that decides,
-//! and 62 bits of nanoseconds leave no room for a count.
+//! Blocking: under a lock. Without one, the full time and a count would have to fit the one word that decides,
+//! and the finer the tick the fewer bits are left to count in.
 
 use core::time::Duration;
 
@@ -69,6 +69,7 @@ const HORIZON: u64 = 1 << 30;
 /// assert!(log.try_acquire_at(1, Nanos::from_secs(60)));
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
+#[derive(Debug)]
 pub struct Compact {
     rule: Rule,
     /// Width of a tick in nanoseconds.

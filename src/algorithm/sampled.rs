@@ -76,6 +76,7 @@ use crate::{
 /// assert!(sampled.state_bytes() < 1_000);
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
+#[derive(Debug)]
 pub struct Sampled {
     rule: Rule,
     /// Permits that one entry stands for.

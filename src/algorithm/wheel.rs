@@ -80,10 +80,12 @@ const SLOTS_MAX: u32 = 1 << 15;
 /// assert!(wheel.try_acquire_at(1, Nanos::from_millis(60_001)));
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
+#[derive(Debug)]
 pub struct Wheel {
     rule: Rule,
     /// Width of a fine slot in nanoseconds.
     width: u64,
+    max_cost: u64,
     ceiling: u64,
     state: Lock<State>,
 }
@@ -96,6 +98,7 @@ pub struct WheelBuilder {
     coarse: u32,
     fine: u32,
     width: Option<Nanos>,
+    max_cost: u64,
 }
 
 struct State {
@@ -133,7 +136,8 @@ const _: () = assert!(Nanos::MAX.as_nanos().checked_mul(3).is_some());
 impl Wheel {
     /// Configures a wheel that admits `limit` permits in any `window`.
     pub fn builder(limit: u64, window: Duration) -> WheelBuilder {
-        WheelBuilder { rule: Rule::new(limit, window), coarse: 60, fine: 1_000, width: None }
+        let rule = Rule::new(limit, window);
+        WheelBuilder { rule, coarse: 60, fine: 1_000, width: None, max_cost: u64::MAX }
     }
 
     /// The width of a fine slot: how late a permit may come back.
@@ -166,7 +170,7 @@ impl History for Wheel {
     }
 
     fn max_cost(&self) -> u64 {
-        self.rule.limit
+        self.max_cost
     }
 
     fn take(&self, cost: u64, now: Nanos) -> bool {
@@ -201,12 +205,18 @@ impl WheelBuilder {
         self
     }
 
+    /// Sets the largest cost of one call. By default the limit.
+    pub fn max_cost(mut self, max_cost: u64) -> Self {
+        self.max_cost = max_cost;
+        self
+    }
+
     /// Builds the wheel.
     ///
     /// # Errors
     /// [`ConfigError::Buckets`] for a level without slots or with too many, [`ConfigError::Tick`] for a fine
     /// slot too narrow to reach over the window or wider than it, [`ConfigError::Window`],
-    /// [`ConfigError::Memory`].
+    /// [`ConfigError::MaxCost`], [`ConfigError::Memory`].
     pub fn build(self) -> Result<Wheel, ConfigError> {
         self.rule.validate()?;
         for slots in [self.coarse, self.fine] {
@@ -224,6 +234,9 @@ impl WheelBuilder {
                 max: window.into(),
             });
         }
+        if self.max_cost == 0 {
+            return Err(ConfigError::MaxCost { got: 0, min: 1 });
+        }
         // I4: from the slot after a time to that in which the window after it ends.
         let timers = limit.min(window.as_nanos().div_ceil(width.as_nanos()) + 1);
         // I3: a window of the whole round that begins inside a slot ends one slot further on.
@@ -231,7 +244,8 @@ impl WheelBuilder {
         Ok(Wheel {
             rule: self.rule,
             width: width.as_nanos(),
-            ceiling: limit,
+            max_cost: self.max_cost,
+            ceiling: limit.min(self.max_cost),
             state: Lock::new(State {
                 newest: 0,
                 turn: 0,

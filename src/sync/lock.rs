@@ -20,6 +20,13 @@ pub(crate) use spin::{Guard, Lock};
 #[cfg(feature = "std")]
 pub(crate) use system::{Guard, Lock};
 
+impl<T> core::fmt::Debug for Lock<T> {
+    /// Not the value: to print is no reason to wait.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Lock(..)")
+    }
+}
+
 #[cfg(feature = "std")]
 mod system {
     use std::sync::{Mutex, PoisonError};

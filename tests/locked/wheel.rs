@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate::{Algorithm, ConfigError, Nanos, Wheel};
+use tollgate::{Algorithm, ConfigError, Nanos, Reason, Wheel};
 
 use crate::{
     ms,
@@ -117,6 +117,16 @@ fn a_geometry_that_can_not_hold_the_window_is_refused() {
     let wide = MINUTE + MILLI;
     assert_eq!(build(60, 1_000, wide), Some(ConfigError::Tick { got: wide, min: MILLI, max: MINUTE }));
     assert_eq!(build(60, 1_000, MILLI), None);
+}
+
+#[test]
+fn a_cost_above_the_largest_declared_is_refused() {
+    let wheel = Wheel::builder(10, MINUTE).max_cost(3).build().unwrap();
+    assert!(wheel.try_acquire_at(3, ms(0)));
+    assert_eq!(wheel.check_at(4, ms(0)).unwrap_err().reason, Reason::MaxCost { max: 3 });
+    assert!(!wheel.try_acquire_at(4, ms(0)));
+    let error = Wheel::builder(10, MINUTE).max_cost(0).build().unwrap_err();
+    assert_eq!(error, ConfigError::MaxCost { got: 0, min: 1 });
 }
 
 #[test]
