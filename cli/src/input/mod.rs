@@ -7,10 +7,10 @@
 //! that can not be told, or a bad line under `strict`.
 //!
 //! # Invariants
-//! | id | always                                            | kept by           | checked by               |
-//! |----|---------------------------------------------------|-------------------|--------------------------|
-//! | I1 | `lines = requests + skipped + filtered`            | `Scan::line`      | property totals_add_up   |
-//! | I2 | with [`Order::Time`], times never decrease and equal ones keep the order of the files | `sort` | F104 |
+//! | id | always                                                           | checked by             |
+//! |----|------------------------------------------------------------------|------------------------|
+//! | I1 | `lines = requests + skipped + filtered`                           | property totals_add_up |
+//! | I2 | by [`Order::Time`], times never decrease, equal ones keep file order | F104, `sort`           |
 
 mod format;
 mod lines;

@@ -127,10 +127,9 @@ pub(super) fn span(text: &[u8]) -> Option<u64> {
     decimal(text).ok()?.times(9)
 }
 
-/// Days before the first day of a civil date's month and year, from 1 March of the year 0 on; in seconds since
-/// 1970. `None` if there is no such date.
+/// The midnight that begins a date, in seconds since 1970. `None` if there is no such date.
 fn days(year: u32, month: u32, day: u32) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {
         2 => 28 + u32::from(leap),
         4 | 6 | 9 | 11 => 30,

@@ -283,6 +283,6 @@ mod tests {
     #[test]
     fn combined_and_common_differ_behind_the_request() {
         assert!(is_combined(PLAIN.as_bytes()));
-        assert!(!is_combined(PLAIN[..PLAIN.len() - 21].as_bytes()));
+        assert!(!is_combined(&PLAIN.as_bytes()[..PLAIN.len() - 21]));
     }
 }

@@ -187,16 +187,16 @@ fn scalar(value: &RawValue) -> Option<Cow<'_, str>> {
 
 impl Pick<'_, '_> {
     /// The paths that end at the member `name`, and those that lead through it.
-    fn matches(&self, name: &str) -> (u32, u32) {
+    fn matches(&self, name: &[u8]) -> (u32, u32) {
         let (mut end, mut through) = (0, 0);
         for (i, path) in self.paths.iter().enumerate().filter(|(i, _)| self.active >> i & 1 == 1) {
-            let Some(path) = path.get(self.behind..) else { continue };
+            let path = path.as_bytes().get(self.behind..).unwrap_or_default();
             let Some((head, tail)) = path.split_at_checked(name.len()) else { continue };
             // The names of keys are ours and come in all cases; the field of the time was given.
-            let same = if i < 2 { head == name } else { head.eq_ignore_ascii_case(name) };
-            match tail.as_bytes().first() {
-                None if same && !path.is_empty() => end |= 1 << i,
-                Some(b'.') if same => through |= 1 << i,
+            let same = || if i < 2 { head == name } else { head.eq_ignore_ascii_case(name) };
+            match tail.first() {
+                None if !head.is_empty() && same() => end |= 1 << i,
+                Some(b'.') if same() => through |= 1 << i,
                 _ => {}
             }
         }
@@ -213,7 +213,7 @@ impl<'l> Visitor<'l> for Pick<'_, 'l> {
 
     fn visit_map<M: MapAccess<'l>>(self, mut members: M) -> Result<(), M::Error> {
         while let Some(Name(name)) = members.next_key()? {
-            let (end, through) = self.matches(&name);
+            let (end, through) = self.matches(name.as_bytes());
             if end | through == 0 {
                 members.next_value::<IgnoredAny>()?;
                 continue;

@@ -1,10 +1,10 @@
 //! Any `log_format` of nginx: literal text and `$variables`.
 //!
 //! # What
-//! The format is turned into one regular expression that captures only what is needed: the time (`$msec`,
-//! else `$time_iso8601`, else `$time_local`), `$request_time`, and the variable that is the key. The expression
-//! engine takes time linear in the line, whatever a client wrote into it, and tries every way to divide the
-//! line, so that a user named `a [b` does not hide the time behind it.
+//! A variable ends where the literal behind it begins. Where that is not unique, the shortest text counts that
+//! lets the rest of the line fit, each variable of a known kind (times, numbers, words) holding only such
+//! text: so a user named `a [b` does not hide the time behind it. The time is `$msec`, else `$time_iso8601`,
+//! else `$time_local`; `$request_time` is the duration.
 //!
 //! # Rules
 //! - Like in nginx's configuration, the format may consist of several quoted pieces, and `\t`, `\"`, `\'` and
@@ -12,17 +12,21 @@
 //! - Further columns behind the last one, after a blank, are allowed.
 //! - The client is `$remote_addr`, or without it the first address of `$http_x_forwarded_for`; the path comes
 //!   from `$request`, `$request_uri`, `$uri` or `$document_uri`; `header:x-api-key` is `$http_x_api_key`.
+//!
+//! # Progress
+//! A hostile line may hold the literals many times, and the ways to divide it multiply. After [`TRIES`]
+//! attempts the line counts as one that does not fit.
 
-use std::{fmt::Write, str::FromStr};
+use std::{ops::Range, str::FromStr};
 
-use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
+use memchr::memmem::Finder;
 
 use super::{Parsed, Parser, Want, Why, given, path, without_query};
 use crate::input::moment::{self, Stamp};
 
 /// A `log_format`, split up.
 #[derive(Clone, Debug)]
-pub(in crate::input) struct Template {
+pub(crate) struct Template {
     parts: Vec<Part>,
 }
 
@@ -34,15 +38,54 @@ enum Part {
 
 /// Lines of a `log_format`.
 pub(super) struct Nginx {
-    line: Regex,
-    groups: CaptureLocations,
-    time: (usize, fn(&[u8]) -> Result<Stamp, Why>),
-    took: Option<usize>,
-    key: Option<(usize, Want, fn(&[u8]) -> &[u8])>,
+    pieces: Vec<Piece>,
+    want: Want,
+    cut: Cut,
+}
+
+/// A part of the format, ready to be looked for.
+enum Piece {
+    Literal(Box<Finder<'static>>),
+    Variable(Kind, Use),
+}
+
+/// What a variable's text looks like.
+#[derive(Clone, Copy)]
+enum Kind {
+    Any,
+    /// At least one byte and no blank.
+    Word,
+    Number,
+    Time(ReadTime),
+}
+
+/// What a variable is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Nothing,
+    Time,
+    Duration,
+    Key,
+}
+
+/// A line being divided.
+struct Division<'p, 'l> {
+    pieces: &'p [Piece],
+    line: &'l [u8],
+    tries: u32,
+    /// The best reason so far why the line does not fit.
+    why: Why,
+    stamp: Option<Stamp>,
+    took: u64,
+    key: &'l [u8],
 }
 
 type ReadTime = fn(&[u8]) -> Result<Stamp, Why>;
 type Cut = fn(&[u8]) -> &[u8];
+
+/// Attempts to end a variable somewhere, per line. Usual lines take about one for each variable.
+const TRIES: u32 = 1_000;
+const NO_FIT: Why = "the log_format does not fit it";
 
 /// The variables that are the time, the finest first.
 const TIMES: [(&str, ReadTime); 3] =
@@ -69,22 +112,19 @@ impl Template {
     /// The format has no such key.
     pub(super) fn parser(&self, want: &Want) -> Result<Nginx, String> {
         let key = self.key(want)?;
-        let mut time = None;
-        for (name, read) in TIMES {
-            time = time.or(self.has(name).then_some((name, read)));
-        }
-        let (time, read) = time.ok_or("the log_format has no time")?;
-        let wanted = [Some(time), Some("request_time"), key.as_ref().map(|(name, _)| name.as_str())];
-        let (pattern, groups) = self.pattern(&wanted.map(Option::unwrap_or_default));
-        let line = RegexBuilder::new(&pattern).unicode(false).dot_matches_new_line(true).build();
-        let line = line.map_err(|error| format!("the log_format is too long: {error}"))?;
-        Ok(Nginx {
-            groups: line.capture_locations(),
-            line,
-            time: (groups[0].unwrap_or(0), read),
-            took: groups[1],
-            key: key.and_then(|(_, cut)| Some((groups[2]?, want.clone(), cut))),
-        })
+        let time = TIMES.iter().map(|(name, _)| *name).find(|name| self.has(name));
+        let mut uses = vec![(time, Use::Time), (Some("request_time"), Use::Duration)];
+        uses.push((key.as_ref().map(|(name, _)| name.as_str()), Use::Key));
+        let piece = |part: &Part| match part {
+            Part::Literal(text) => Piece::Literal(Box::new(Finder::new(text).into_owned())),
+            Part::Variable(name) => {
+                // Only the first appearance of a variable is used.
+                let at = uses.iter().position(|(wanted, _)| *wanted == Some(name));
+                Piece::Variable(kind(name), at.map_or(Use::Nothing, |at| uses.remove(at).1))
+            }
+        };
+        let pieces = self.parts.iter().map(piece).collect();
+        Ok(Nginx { pieces, want: want.clone(), cut: key.as_ref().map_or(whole, |(_, cut)| *cut) })
     }
 
     fn has(&self, name: &str) -> bool {
@@ -113,46 +153,14 @@ impl Template {
             None => Err(format!("the log_format has no {}", names.join(" or "))),
         }
     }
-
-    /// The expression, and for each wanted variable the group that captures its first appearance.
-    fn pattern(&self, wanted: &[&str; 3]) -> (String, [Option<usize>; 3]) {
-        let (mut pattern, mut groups, mut count) = (String::from("^"), [None; 3], 0);
-        for (i, part) in self.parts.iter().enumerate() {
-            match part {
-                Part::Literal(text) => pattern.push_str(&regex::escape(text)),
-                Part::Variable(name) => {
-                    let last = i + 1 == self.parts.len();
-                    let value = value(name, last);
-                    let first = !self.parts[..i].contains(part);
-                    match wanted.iter().position(|wanted| *wanted == name.as_str()).filter(|_| first) {
-                        Some(at) => {
-                            count += 1;
-                            groups[at] = Some(count);
-                            // Writing to a string can not fail.
-                            let _ = write!(pattern, "({value})");
-                        }
-                        None => {
-                            let _ = write!(pattern, "(?:{value})");
-                        }
-                    }
-                }
-            }
-        }
-        pattern.push_str(r"(?:[ \t].*)?$");
-        (pattern, groups)
-    }
 }
 
 /// What a variable's text looks like.
-fn value(name: &str, last: bool) -> &'static str {
+fn kind(name: &str) -> Kind {
     match name {
-        "time_local" => r"[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9:.]+(?: [-+][0-9]{4})?",
-        "time_iso8601" => r"[-+0-9T:.Z]+",
-        "msec" | "request_time" => r"[-0-9.]+",
-        "remote_addr" | "status" | "body_bytes_sent" | "bytes_sent" | "request_length" => r"[^ \t]+",
-        // Nothing behind it tells where it ends, so it takes the rest.
-        _ if last => r".*",
-        _ => r".*?",
+        "request_time" => Kind::Number,
+        "remote_addr" | "status" | "body_bytes_sent" | "bytes_sent" | "request_length" => Kind::Word,
+        _ => TIMES.iter().find(|(time, _)| *time == name).map_or(Kind::Any, |(_, read)| Kind::Time(*read)),
     }
 }
 
@@ -216,17 +224,80 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
 
 impl Parser for Nginx {
     fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Parsed<'a>, Why> {
-        const NO_MATCH: Why = "the log_format does not match it";
-        self.line.captures_read(&mut self.groups, line).ok_or(NO_MATCH)?;
-        let group = |i| self.groups.get(i).map(|(start, end)| &line[start..end]).ok_or(NO_MATCH);
-        let (time, read) = self.time;
-        let stamp = read(group(time)?)?;
-        let took = self.took.and_then(|took| moment::span(group(took).ok()?)).unwrap_or(0);
-        let key = match &self.key {
-            Some((key, want, cut)) => given(cut(group(*key)?), want)?,
-            None => b"",
+        let pieces = &self.pieces;
+        let mut division =
+            Division { pieces, line, tries: TRIES, why: NO_FIT, stamp: None, took: 0, key: b"" };
+        if !division.fits(0, 0) {
+            return Err(division.why);
+        }
+        let key = match &self.want {
+            Want::Nothing => b"",
+            want => given((self.cut)(division.key), want)?,
         };
-        Ok(Parsed { stamp, took, key })
+        Ok(Parsed { stamp: division.stamp.ok_or(NO_FIT)?, took: division.took, key })
+    }
+}
+
+// === impl Division ===
+
+impl<'l> Division<'_, 'l> {
+    /// Whether the pieces from `piece` on fit the line from `at` on.
+    fn fits(&mut self, piece: usize, at: usize) -> bool {
+        let rest = &self.line[at..];
+        let pieces = self.pieces;
+        match pieces.get(piece) {
+            None => rest.first().is_none_or(u8::is_ascii_whitespace),
+            Some(Piece::Literal(text)) => {
+                rest.starts_with(text.needle()) && self.fits(piece + 1, at + text.needle().len())
+            }
+            Some(Piece::Variable(kind, used)) => match pieces.get(piece + 1) {
+                Some(Piece::Literal(text)) => {
+                    text.find_iter(rest).any(|end| self.holds(piece, *kind, *used, at..at + end))
+                }
+                Some(Piece::Variable(..)) => {
+                    (0..=rest.len()).any(|end| self.holds(piece, *kind, *used, at..at + end))
+                }
+                // Text of no known kind takes the rest of the line; other text ends at a blank.
+                None if matches!(kind, Kind::Any) => self.holds(piece, *kind, *used, at..at + rest.len()),
+                None => {
+                    let blanks = memchr::memchr2_iter(b' ', b'\t', rest).chain([rest.len()]);
+                    blanks.into_iter().any(|end| self.holds(piece, *kind, *used, at..at + end))
+                }
+            },
+        }
+    }
+
+    /// Whether the variable `piece` may stand at `place` and what follows fits; keeps its text if so.
+    fn holds(&mut self, piece: usize, kind: Kind, used: Use, place: Range<usize>) -> bool {
+        let Some(tries) = self.tries.checked_sub(1) else { return false };
+        self.tries = tries;
+        let (text, end) = (&self.line[place.clone()], place.end);
+        let mut stamp = None;
+        let possible = match kind {
+            Kind::Any => true,
+            Kind::Word => !text.is_empty() && memchr::memchr2(b' ', b'\t', text).is_none(),
+            Kind::Number => moment::span(text).is_some() || text == b"-",
+            Kind::Time(read) => match read(text) {
+                Ok(read) => {
+                    stamp = Some(read);
+                    true
+                }
+                Err(why) => {
+                    self.why = why;
+                    false
+                }
+            },
+        };
+        if !possible || !self.fits(piece + 1, end) {
+            return false;
+        }
+        match used {
+            Use::Nothing => {}
+            Use::Time => self.stamp = stamp,
+            Use::Duration => self.took = moment::span(text).unwrap_or(0),
+            Use::Key => self.key = text,
+        }
+        true
     }
 }
 
@@ -258,7 +329,7 @@ mod tests {
         assert_eq!(key(EXAMPLE, Want::Header("user-agent".into()), LINE).as_deref(), Ok(agent));
         assert_eq!(key(EXAMPLE, Want::Header("referer".into()), LINE), Err("it has no such header"));
         assert!(key(EXAMPLE, Want::Client, &format!("{LINE} more columns")).is_ok());
-        assert_eq!(key(EXAMPLE, Want::Client, "else"), Err("the log_format does not match it"));
+        assert_eq!(key(EXAMPLE, Want::Client, "else"), Err("the log_format does not fit it"));
     }
 
     #[test]
@@ -284,6 +355,19 @@ mod tests {
         assert_eq!(key(format, Want::Client, line).as_deref(), Ok("192.0.2.7"));
         assert_eq!(key(format, Want::Header("x-api-key".into()), line).as_deref(), Ok("k y"));
         assert_eq!(key("$msec $uri x", Want::Path, "1.5 /a b?c x").as_deref(), Ok("/a b"));
+    }
+
+    #[test]
+    fn a_bad_time_is_named_and_a_hostile_line_ends() {
+        assert_eq!(
+            key("$remote_addr [$time_local]", Want::Client, "::1 [31/Feb/2016:16:49:16 +0800]"),
+            Err("its time can not be read")
+        );
+        let hostile = r#"" "#.repeat(100_000);
+        let format = r#"$a" $b" $c" $d" $e" $f" $msec"#;
+        assert!(parse(format, Want::Nothing, &hostile).is_err());
+        let adjacent = parse("$a$b$msec", Want::Nothing, "x1470646156.5");
+        assert_eq!(adjacent.map(|(ns, ..)| ns), Ok(1_470_646_156_500_000_000));
     }
 
     #[test]
