@@ -229,7 +229,8 @@ mod tests {
         /// However the bytes arrive, the lines are those that splitting at LF gives.
         #[test]
         fn lines_do_not_depend_on_reads(
-            text in proptest::collection::vec(proptest::sample::select(&b"ab\n\r"[..]), 0..200), step in 1..20_usize
+            text in proptest::collection::vec(proptest::sample::select(&b"ab\n\r"[..]), 0..200),
+            step in 1..20_usize,
         ) {
             let mut expected: Vec<_> = text.split(|byte| *byte == b'\n').collect();
             if expected.last().is_some_and(|last| last.is_empty()) {

@@ -3,8 +3,8 @@
 //! # What
 //! [`read`] goes through every file once, line by line, and hands each request that the options choose to a
 //! sink. It streams: lines are lent from one buffer per file, and sorting by time spills to a temporary file
-//! beyond a budget. Input is bytes; nothing in it can end the reading but a file that can not be read, a format
-//! that can not be told, or a bad line under `strict`.
+//! beyond a budget. Input is bytes; nothing in it can end the reading but a file that can not be read, a
+//! format that can not be told, or a bad line under `strict`.
 //!
 //! # Invariants
 //! | id | always                                                           | checked by             |
@@ -310,8 +310,8 @@ impl fmt::Display for Error {
             Self::Line(line) => line.fmt(f),
             Self::Spill(error) => write!(
                 f,
-                "{}: no temporary file for sorting can be used there: {error} (TMPDIR names another folder, and \
-                 --order file needs none)",
+                "{}: no temporary file for sorting can be used there: {error} (TMPDIR names another \
+                 folder, and --order file needs none)",
                 std::env::temp_dir().display()
             ),
         }

@@ -81,7 +81,7 @@ pub(super) fn clf(text: &[u8]) -> Result<Stamp, Why> {
         let year = text.digits(4)?;
         text.eat(b':')?;
         let clock = text.clock()?;
-        Some((days(year, month, day)? + clock, text.fraction()?))
+        Some((midnight(year, month, day)? + clock, text.fraction()?))
     };
     let (seconds, ns) = read(&mut text).ok_or(NO_TIME)?;
     text.zoned(seconds, ns)
@@ -97,7 +97,7 @@ pub(super) fn iso(text: &[u8]) -> Result<Stamp, Why> {
         text.eat(b'-')?;
         let month = text.digits(2)?;
         text.eat(b'-')?;
-        let midnight = days(year, month, text.digits(2)?)?;
+        let midnight = midnight(year, month, text.digits(2)?)?;
         match text.0 {
             [b'T' | b't' | b' ', b'0'..=b'9', ..] => {
                 text.0 = &text.0[1..];
@@ -128,7 +128,7 @@ pub(super) fn span(text: &[u8]) -> Option<u64> {
 }
 
 /// The midnight that begins a date, in seconds since 1970. `None` if there is no such date.
-fn days(year: u32, month: u32, day: u32) -> Option<i64> {
+fn midnight(year: u32, month: u32, day: u32) -> Option<i64> {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {
         2 => 28 + u32::from(leap),
@@ -433,7 +433,10 @@ mod tests {
     proptest! {
         /// An independent calendar writes the date, in any zone; it is read back to the nanosecond.
         #[test]
-        fn every_date_reads_as_the_calendar_has_it(ns in 0..=Nanos::MAX.as_nanos(), minutes in -840_i32..=840) {
+        fn every_date_reads_as_the_calendar_has_it(
+            ns in 0..=Nanos::MAX.as_nanos(),
+            minutes in -840_i32..=840,
+        ) {
             let zone = jiff::tz::Offset::from_seconds(minutes * 60).unwrap().to_time_zone();
             let time = jiff::Timestamp::from_nanosecond(ns.into()).unwrap().to_zoned_datetime(zone);
             for form in ["%Y-%m-%dT%H:%M:%S.%9f%:z", "%Y-%m-%d %H:%M:%S.%9f %z", "%d/%b/%Y:%H:%M:%S.%9f %z"] {

@@ -95,8 +95,8 @@ impl FromStr for Format {
             ("json", Some(field)) => Ok(Self::Json(field.into())),
             ("csv", column) => parse_column(column).map(Self::Csv),
             _ => Err(format!(
-                "unknown format \"{text}\": it is one of auto, combined, common, nginx:'LOG_FORMAT', json:FIELD, \
-                 csv:N, epoch"
+                "unknown format \"{text}\": it is one of auto, combined, common, nginx:'LOG_FORMAT', \
+                 json:FIELD, csv:N, epoch"
             )),
         }
     }

@@ -7,7 +7,8 @@
 //! # State
 //! All runs lie one behind the other in a single temporary file that has no name (or, where the system has no
 //! such files, is deleted when closed): it is gone however the process ends, and the number of runs is not
-//! bounded by open files. While merging, a run takes one buffer: the budget divided by the runs, at least 4 KiB.
+//! bounded by open files. While merging, a run takes one buffer: the budget divided by the runs, at least
+//! 4 KiB.
 //! A record is the time and the key's length (8 and 4 bytes, little endian), then the key.
 //!
 //! # Invariants
@@ -314,7 +315,9 @@ mod tests {
         /// Whatever the budget, the outcome is that of a stable sort in memory.
         #[test]
         fn equals_a_stable_sort_in_memory(
-            requests in proptest::collection::vec((0..20_u64, proptest::collection::vec(any::<u8>(), 0..40)), 0..300),
+            requests in proptest::collection::vec(
+                (0..20_u64, proptest::collection::vec(any::<u8>(), 0..40)), 0..300
+            ),
             budget in 1..4_000_usize,
         ) {
             let mut expected = requests.clone();

@@ -132,7 +132,8 @@ fn f106_quotes_inside_quotes() {
         r"C:\\x\\",
     ];
     let text = agents.map(|agent| {
-        format!("192.0.2.1 - - [08/Aug/2016:16:49:16 +0800] \"GET / HTTP/1.1\" 200 5 \"r\\\"r\" \"{agent}\" extra\n")
+        let request = "192.0.2.1 - - [08/Aug/2016:16:49:16 +0800] \"GET / HTTP/1.1\" 200 5";
+        format!("{request} \"r\\\"r\" \"{agent}\" extra\n")
     });
     let log = file(text.concat());
     let (requests, summary) = run(&options(&[&log]));
@@ -384,7 +385,9 @@ proptest! {
                 format!("::1 - {user} [08/Aug/2016:16:49:{second:02} +0800] \"GET /\"").into_bytes()
             }),
         ], 0..30),
-        format in proptest::sample::select(&["combined", "json:t", "csv:1", "epoch", "nginx:$msec $remote_addr"][..]),
+        format in proptest::sample::select(
+            &["combined", "json:t", "csv:1", "epoch", "nginx:$msec $remote_addr"][..]
+        ),
     ) {
         let text = lines.join(&b'\n');
         let format: Format = format.parse().unwrap();
@@ -395,7 +398,10 @@ proptest! {
 
     /// Sorting with little memory gives what sorting with much gives.
     #[test]
-    fn the_budget_does_not_show(times in proptest::collection::vec(0..50_u64, 0..200), budget in 1..2_000_usize) {
+    fn the_budget_does_not_show(
+        times in proptest::collection::vec(0..50_u64, 0..200),
+        budget in 1..2_000_usize,
+    ) {
         let text: String = times.iter().enumerate().map(|(i, time)| format!("{time} {i}\n")).collect();
         let log = file(text);
         let options = Options { format: Format::Epoch, ..options(&[&log]) };

@@ -1,9 +1,9 @@
 //! JSON lines: one object per line, with its time in a field.
 //!
 //! # What
-//! Picks the few fields that are needed and skips the rest unparsed. A field is named by its path: `a.b` is the
-//! member `b` of the object `a`, or a member that is itself called `a.b`. Of members with the same name the
-//! first one counts. A number is an epoch number whose size tells its unit, in a string or not; any other
+//! Picks the few fields that are needed and skips the rest unparsed. A field is named by its path: `a.b` is
+//! the member `b` of the object `a`, or a member that is itself called `a.b`. Of members with the same name
+//! the first one counts. A number is an epoch number whose size tells its unit, in a string or not; any other
 //! string is a date. Bytes that are not UTF-8 become U+FFFD.
 //!
 //! # Names

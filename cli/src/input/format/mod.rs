@@ -227,9 +227,11 @@ mod tests {
     fn an_unknown_format_is_an_error_that_shows_a_line() {
         assert_eq!(
             detected("hello\x1b[0m\nworld"),
-            Err("no known format reads its first lines, the first of which is \"hello\\u{1b}[0m\"; --format names \
-                 one"
-                .into())
+            Err(
+                "no known format reads its first lines, the first of which is \"hello\\u{1b}[0m\"; --format \
+                 names one"
+                    .into()
+            )
         );
         assert!(detected("{\"message\":\"no time\"}").is_err());
     }

@@ -307,7 +307,10 @@ mod tests {
 
     const EXAMPLE: &str = r#"'$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent '
         '"$http_referer" "$http_user_agent" $msec $request_time';"#;
-    const LINE: &str = r#"2001:db8::1 - a [b [08/Aug/2016:16:49:16 +0800] "GET /p?q HTTP/1.1" 200 5 "-" "c \x22[01/Jan/2001:00:00:00 +0000]\x22" 1470646156.789 0.250"#;
+    const LINE: &str = concat!(
+        r#"2001:db8::1 - a [b [08/Aug/2016:16:49:16 +0800] "GET /p?q HTTP/1.1" 200 5 "-" "#,
+        r#""c \x22[01/Jan/2001:00:00:00 +0000]\x22" 1470646156.789 0.250"#
+    );
 
     fn parse(format: &str, want: Want, line: &str) -> Result<(u64, u64, String), Why> {
         let mut parser = format.parse::<Template>().unwrap().parser(&want).unwrap();
