@@ -134,8 +134,8 @@ struct Scan<'o, 's, E> {
 /// # Errors
 /// [`Error`], or what the sink returns: both end the reading at once.
 /// # Cost
-/// Memory for one line buffer (about 1 MiB) and, with [`Order::Time`], about 100 MiB for sorting, however long
-/// the files are; the rest goes to a temporary file.
+/// Memory for one line buffer (about 1 MiB) and, with [`Order::Time`], about 100 MiB for sorting, however
+/// long the files are; the rest goes to a temporary file.
 pub(crate) fn read<E: From<Error>>(
     options: &Options,
     progress: &dyn Progress,

@@ -6,12 +6,12 @@
 //! escaped by a backslash, further columns, cut lines. Only what is asked for is looked at.
 //!
 //! # Rules
-//! - The date is the first bracketed date that a quote follows, since no server lets a client put a quote into
-//!   the columns before it; without such a one, the first bracketed date.
+//! - The date is the first bracketed date that a quote follows, since no server lets a client put a quote
+//!   into the columns before it; without such a one, the first bracketed date.
 //! - A virtual host is the first of four columns (before the date) if it has a port or the second one is an
 //!   IP address. The second one is then the client.
-//! - Behind the last quote, a last or last but one column like nginx's `$msec` that lies within two seconds of
-//!   the date is the time; a column behind it is the request's duration in seconds (`$request_time`).
+//! - Behind the last quote, a last or last but one column like nginx's `$msec` that lies within two seconds
+//!   of the date is the time; a column behind it is the request's duration in seconds (`$request_time`).
 
 use std::net::IpAddr;
 

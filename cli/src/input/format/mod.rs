@@ -1,7 +1,7 @@
 //! The formats of lines: each reads a line's time, its request's duration, and the key that is asked for.
 //!
-//! A [`Parser`] is made for one format and one key, refuses a key that its format can not have, and then looks
-//! only at what it needs. Keys are the bytes of the line as they stand (of JSON text: unescaped).
+//! A [`Parser`] is made for one format and one key, refuses a key that its format can not have, and then
+//! looks only at what it needs. Keys are the bytes of the line as they stand (of JSON text: unescaped).
 
 pub(super) mod csv;
 pub(super) mod nginx;

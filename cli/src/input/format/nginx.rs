@@ -1,8 +1,8 @@
 //! Any `log_format` of nginx: literal text and `$variables`.
 //!
 //! # What
-//! A variable ends where the literal behind it begins. Where that is not unique, the shortest text counts that
-//! lets the rest of the line fit, each variable of a known kind (times, numbers, words) holding only such
+//! A variable ends where the literal behind it begins. Where that is not unique, the shortest text counts
+//! that lets the rest of the line fit, each variable of a known kind (times, numbers, words) holding only such
 //! text: so a user named `a [b` does not hide the time behind it. The time is `$msec`, else `$time_iso8601`,
 //! else `$time_local`; `$request_time` is the duration.
 //!
