@@ -2,9 +2,9 @@
 //!
 //! # What
 //! A variable ends where the literal behind it begins. Where that is not unique, the shortest text counts
-//! that lets the rest of the line fit, each variable of a known kind (times, numbers, words) holding only such
-//! text: so a user named `a [b` does not hide the time behind it. The time is `$msec`, else `$time_iso8601`,
-//! else `$time_local`; `$request_time` is the duration.
+//! that lets the rest of the line fit, each variable of a known kind (times, numbers, words) holding only
+//! such text: so a user named `a [b` does not hide the time behind it. The time is `$msec`, else
+//! `$time_iso8601`, else `$time_local`; `$request_time` is the duration.
 //!
 //! # Rules
 //! - Like in nginx's configuration, the format may consist of several quoted pieces, and `\t`, `\"`, `\'` and
