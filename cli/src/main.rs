@@ -1,3 +1,5 @@
 //! `tollgate`: choose a limit by replaying the traffic that was really there.
 
+mod input;
+
 fn main() {}
