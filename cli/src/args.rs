@@ -34,7 +34,8 @@ Figures (all by the times in the log, none by this machine's clock):
 
 Order:
   time  sorted by the line's stamp, less the request's duration where the format has it (servers
-        write a line when a request ends); equal times keep the order of the lines
+        write a line when a request ends); equal times keep the order of the lines; what does not
+        fit into memory is sorted in a nameless temporary file (in TMPDIR)
   file  as the lines stand; a key's time never goes back: an older line takes the newest time of
         its key
 

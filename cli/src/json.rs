@@ -1,4 +1,4 @@
-//! What a replay found, in the shape that `--json` prints. The names and meanings here are a promise to scripts.
+//! What a replay found, in the shape that `--json` prints. Names and meanings here are a promise to scripts.
 
 use std::io::{self, Write};
 

@@ -166,7 +166,9 @@ impl Settings {
         let burst = self.burst.unwrap_or(limit);
         Ok(match name {
             Name::Log => {
-                let log = more().fold(Log::builder(limit, window), |log, (l, w)| log.rule(l, w));
+                // A request is one permit, and a log that knows this is the faster one.
+                let builder = Log::builder(limit, window).max_cost(1);
+                let log = more().fold(builder, |log, (l, w)| log.rule(l, w));
                 Limiter::Gate(Box::new(log.build()?))
             }
             Name::Window => {

@@ -97,7 +97,8 @@ fn replay(plan: Plan) -> Result<(), Failure> {
     print(&report, &plan).map_err(Failure::Output)
 }
 
-/// Checks what the options say together, and tells which algorithms take part. What `all` names may be left out; what was asked for by name may not.
+/// Checks what the options say together, and tells which algorithms take part: what `all` names may be left
+/// out, what was asked for by name may not.
 fn lineup(plan: &Plan) -> Result<(Vec<Name>, Vec<LeftOut>), Failure> {
     if let (Some(from), Some(to)) = (plan.input.from, plan.input.to)
         && from >= to

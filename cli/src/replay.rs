@@ -1,46 +1,27 @@
 //! The engine: every request through a limiter of its own key, once per algorithm.
 //!
 //! # What
-//! Requests are gathered into batches. For each algorithm a batch goes through three steps: find the limiter of
-//! each request, call them all in one loop between two readings of the clock, tell the answers to the oracle.
-//! So the time measured is that of the library's calls alone.
-//!
-//! # Memory
-//! One batch, less than 200 bytes and its name for each key, and for each key in use the limiters and the
-//! oracles' lists. When requests come in the order of time, a key that has been quiet until its limiter has
-//! nothing charged would be served by a new one alike: its limiter is reset and handed to the next new key.
+//! Requests are gathered into batches, which keeps reading, asking and counting apart: each algorithm in turn
+//! takes a whole batch ([`lane`]).
 //!
 //! # Invariants
-//! | id | always                                                          | kept by          |
-//! |----|-----------------------------------------------------------------|------------------|
-//! | I1 | a key's time never goes back                                    | `Replay::take`   |
-//! | I2 | when a batch runs, each of its keys has a seat of its own       | `Lane::seat`     |
-//! | I3 | seats and answers stand in the order of the batch               | `Lane::seat`, `Lane::run` |
-//! | I4 | a limiter that changes hands answers as a new one does          | `Lane::sweep`    |
+//! | id | always                                                   | kept by                         |
+//! |----|----------------------------------------------------------|---------------------------------|
+//! | I1 | a key's time never goes back                             | `Replay::take`                  |
+//! | I2 | every figure but the time taken is the same in every run | no order of a hash map is shown |
 
-use std::{
-    collections::HashMap,
-    fmt,
-    time::{Duration, Instant},
-};
+mod lane;
 
-use hdrhistogram::Histogram;
-use tollgate::{Algorithm, Nanos, Pacing};
+use std::{collections::HashMap, fmt};
 
+use self::lane::Lane;
 use crate::{
-    json::{Outcome, Peak, Phases, TopKey, Waits},
-    lineup::{Limiter, Name, PHASES, Settings, Unfit},
-    truth::Truth,
+    json::{Outcome, Phases, TopKey},
+    lineup::{Name, PHASES, Settings, Unfit},
 };
 
 /// Requests between two readings of the clock: enough to hide its cost, few enough to stay in the cache.
 const BATCH: usize = 4096;
-
-/// Limiters in use before any is taken from a quiet key.
-const SWEEP_MIN: usize = 1 << 14;
-
-/// The seat of a key that has none.
-const NOWHERE: u32 = u32::MAX;
 
 /// A replay under way.
 pub(crate) struct Replay {
@@ -71,38 +52,6 @@ struct Tally {
     requests: u64,
     /// By the first lane.
     refused: u64,
-}
-
-/// One algorithm in one phase.
-struct Lane {
-    name: Name,
-    phase: u32,
-    settings: Settings,
-    /// By key: its seat, which is its place in the limiters and in the truth, or [`NOWHERE`].
-    seats: Vec<u32>,
-    /// By seat: the key that has it, or had it last.
-    owners: Vec<usize>,
-    /// Seats that nobody has.
-    free: Vec<u32>,
-    /// Seats in use at which quiet keys lose theirs.
-    sweep_at: usize,
-    limiters: Limiters,
-    truth: Truth,
-    /// The seat of each request of the batch.
-    seated: Vec<usize>,
-    /// The wait of each request of the batch; `None`: refused.
-    answers: Vec<Option<Nanos>>,
-    /// The waits of what a queue admitted.
-    waits: Histogram<u64>,
-    longest: u64,
-    bytes: u64,
-    spent: Duration,
-}
-
-/// The limiters of one lane, by seat.
-enum Limiters {
-    Gates(Vec<Box<dyn Algorithm>>),
-    Queues(Vec<Pacing>),
 }
 
 /// Why a replay stopped: a limiter could not be had.
@@ -169,16 +118,13 @@ impl Replay {
     pub(crate) fn flush(&mut self) -> Result<(), Stopped> {
         let Some(&Arrival { at: now, .. }) = self.batch.first() else { return Ok(()) };
         for (place, lane) in self.lanes.iter_mut().enumerate() {
-            if self.ordered && lane.in_use() >= lane.sweep_at {
-                lane.sweep(now);
+            if self.ordered {
+                lane.make_room(now);
             }
-            lane.seat(&self.batch)?;
-            lane.run(&self.batch);
+            lane.replay(&self.batch)?;
             if place == 0 {
-                let refused = self.batch.iter().zip(&lane.answers).filter(|(_, answer)| answer.is_none());
-                refused.for_each(|(arrival, _)| self.tallies[arrival.key].refused += 1);
+                lane.refused(&self.batch).for_each(|key| self.tallies[key].refused += 1);
             }
-            lane.judge(&self.batch);
         }
         self.batch.clear();
         Ok(())
@@ -197,7 +143,7 @@ impl Replay {
     /// What each algorithm did, in the order asked for. Everything must have been flushed.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         self.lanes
-            .chunk_by(|a, b| a.name == b.name)
+            .chunk_by(|a, b| a.name() == b.name())
             .map(|lanes| {
                 let phases = (lanes.len() > 1).then(|| phases(lanes));
                 Outcome { phases, ..lanes[0].outcome() }
@@ -221,156 +167,6 @@ impl Replay {
     }
 }
 
-// === impl Lane ===
-
-impl Lane {
-    fn new(name: Name, phase: u32, settings: &Settings) -> Result<Self, Stopped> {
-        let first = settings.build(name, phase).map_err(|why| Stopped { name, why, made: 0 })?;
-        let bytes = first.bytes() as u64;
-        let limiters = match first {
-            Limiter::Gate(_) => Limiters::Gates(Vec::new()),
-            Limiter::Queue(_) => Limiters::Queues(Vec::new()),
-        };
-        Ok(Self {
-            name,
-            phase,
-            settings: settings.clone(),
-            seats: Vec::new(),
-            owners: Vec::new(),
-            free: Vec::new(),
-            sweep_at: SWEEP_MIN,
-            limiters,
-            truth: Truth::new(&settings.rules),
-            seated: Vec::with_capacity(BATCH),
-            answers: Vec::with_capacity(BATCH),
-            waits: Histogram::new(3).expect("3 digits are few enough"),
-            longest: 0,
-            bytes,
-            spent: Duration::ZERO,
-        })
-    }
-
-    /// Seats in use.
-    fn in_use(&self) -> usize {
-        self.owners.len() - self.free.len()
-    }
-
-    /// Takes the seats of keys that a new limiter would serve no differently from `now` on (I4).
-    fn sweep(&mut self, now: u64) {
-        // Which of the next requests a sampling log records depends on how many it has ever seen.
-        if self.name == Name::Sampled {
-            return;
-        }
-        for (seat, &owner) in self.owners.iter().enumerate() {
-            let taken = self.seats[owner] == seat as u32;
-            if taken && self.truth.is_quiet(seat, now) && self.limiters.rest(seat, Nanos::from_nanos(now)) {
-                self.seats[owner] = NOWHERE;
-                self.free.push(seat as u32);
-            }
-        }
-        self.sweep_at = SWEEP_MIN.max(2 * self.in_use());
-    }
-
-    /// Finds the seat of each request, making limiters for keys without one (I2, I3).
-    fn seat(&mut self, batch: &[Arrival]) -> Result<(), Stopped> {
-        self.seated.clear();
-        for arrival in batch {
-            if self.seats.len() <= arrival.key {
-                self.seats.resize(arrival.key + 1, NOWHERE);
-            }
-            if self.seats[arrival.key] == NOWHERE {
-                self.seats[arrival.key] = self.new_seat(arrival.key)?;
-            }
-            self.seated.push(self.seats[arrival.key] as usize);
-        }
-        Ok(())
-    }
-
-    /// A seat for `key`: one that nobody has, else one with a new limiter.
-    fn new_seat(&mut self, key: usize) -> Result<u32, Stopped> {
-        if let Some(seat) = self.free.pop() {
-            self.owners[seat as usize] = key;
-            return Ok(seat);
-        }
-        let made = self.owners.len();
-        let stopped = |why| Stopped { name: self.name, why, made };
-        let limiter = self.settings.build(self.name, self.phase).map_err(stopped)?;
-        self.limiters.push(limiter);
-        self.owners.push(key);
-        Ok(made as u32)
-    }
-
-    /// Asks the limiters, and measures them alone.
-    fn run(&mut self, batch: &[Arrival]) {
-        let calls = self.seated.iter().zip(batch);
-        let answers = &mut self.answers;
-        answers.clear();
-        match &self.limiters {
-            Limiters::Gates(gates) => {
-                let calls: Vec<(&dyn Algorithm, Nanos)> =
-                    calls.map(|(&seat, a)| (&*gates[seat], Nanos::from_nanos(a.at))).collect();
-                let start = Instant::now();
-                answers.extend(
-                    calls.iter().map(|(gate, at)| gate.try_acquire_at(1, *at).then_some(Nanos::ZERO)),
-                );
-                self.spent += start.elapsed();
-            }
-            Limiters::Queues(queues) => {
-                let calls: Vec<(&Pacing, Nanos)> =
-                    calls.map(|(&seat, a)| (&queues[seat], Nanos::from_nanos(a.at))).collect();
-                let start = Instant::now();
-                answers.extend(calls.iter().map(|(queue, at)| Some(queue.reserve_at(1, *at).ok()?.wait())));
-                self.spent += start.elapsed();
-            }
-        }
-    }
-
-    /// Tells the oracle.
-    fn judge(&mut self, batch: &[Arrival]) {
-        for ((&seat, arrival), answer) in self.seated.iter().zip(batch).zip(&self.answers) {
-            let Some(wait) = *answer else {
-                self.truth.refuse(seat, arrival.at);
-                continue;
-            };
-            self.truth.admit(seat, arrival.at, arrival.at.saturating_add(wait.as_nanos()));
-            if matches!(self.limiters, Limiters::Queues(_)) {
-                self.longest = self.longest.max(wait.as_nanos());
-                // Never fails: a histogram made by `new` grows to take any value.
-                let _ = self.waits.record(wait.as_nanos());
-            }
-        }
-    }
-
-    fn outcome(&self) -> Outcome {
-        let truth = &self.truth;
-        let limits = self.settings.rules.iter().map(|rule| rule.limit);
-        let rules = truth
-            .peaks()
-            .iter()
-            .zip(limits)
-            .map(|(&peak, limit)| Peak { peak, over: peak.saturating_sub(limit) })
-            .collect();
-        let calls = truth.admitted() + truth.refused();
-        let queues = matches!(self.limiters, Limiters::Queues(_));
-        Outcome {
-            algorithm: self.name.as_str(),
-            admitted: truth.admitted(),
-            refused: truth.refused(),
-            rules,
-            false_refusals: truth.false_refusals(),
-            bytes_per_key: self.bytes,
-            ns_per_check: self.spent.as_nanos() as f64 / calls.max(1) as f64,
-            waits: queues.then(|| Waits {
-                p50_ns: self.waits.value_at_quantile(0.50).min(self.longest),
-                p99_ns: self.waits.value_at_quantile(0.99).min(self.longest),
-                max_ns: self.longest,
-            }),
-            drops: queues.then_some(truth.refused()),
-            phases: None,
-        }
-    }
-}
-
 /// The ranges over the lanes of one algorithm.
 fn phases(lanes: &[Lane]) -> Phases {
     let outcomes: Vec<Outcome> = lanes.iter().map(Lane::outcome).collect();
@@ -387,33 +183,6 @@ fn phases(lanes: &[Lane]) -> Phases {
     }
 }
 
-// === impl Limiters ===
-
-impl Limiters {
-    /// Adds a limiter, of the kind that its lane always builds.
-    fn push(&mut self, limiter: Limiter) {
-        match (self, limiter) {
-            (Self::Gates(gates), Limiter::Gate(gate)) => gates.push(gate),
-            (Self::Queues(queues), Limiter::Queue(queue)) => queues.push(*queue),
-            _ => unreachable!("a name always builds the same kind"),
-        }
-    }
-
-    /// Makes the limiter of `seat` new if nothing is charged to it at `now`.
-    fn rest(&mut self, seat: usize, now: Nanos) -> bool {
-        let limiter: &mut dyn Algorithm = match self {
-            Self::Gates(gates) => &mut *gates[seat],
-            Self::Queues(queues) => &mut queues[seat],
-        };
-        let quota = limiter.peek_at(1, now).unwrap_or_else(|denied| denied.quota);
-        let idle = quota.reset_after == Nanos::ZERO;
-        if idle {
-            limiter.reset();
-        }
-        idle
-    }
-}
-
 // === impl Stopped ===
 
 impl fmt::Display for Stopped {
@@ -425,6 +194,8 @@ impl fmt::Display for Stopped {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tollgate::Rule;
 
     use super::*;
@@ -481,36 +252,5 @@ mod tests {
         assert_eq!(top(10), ["d", "b", "c"]);
         assert_eq!(top(2), ["d", "b"]);
         assert_eq!(top(0), [""; 0]);
-    }
-
-    /// I4: sweeping before every batch changes no figure and keeps the seats to the keys that are not quiet.
-    #[test]
-    fn quiet_keys_lose_their_limiters_unseen() {
-        let rules = vec![Rule::new(2, Duration::from_millis(50))];
-        let settings = Settings { rules, buckets: 5, burst: None };
-        let figures = |sweep: bool| {
-            let mut replay = Replay::new(&Name::ALL, &settings, sweep).unwrap();
-            let mut chance = 1_u64;
-            for i in 0..5 * BATCH as u64 {
-                replay.lanes.iter_mut().for_each(|lane| lane.sweep_at = 0);
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                // A few keys at a time, most of which come back after a long while, and the odd pause.
-                let key = i / 250 % 40 * 8 + (chance >> 60) % 8;
-                let time = i * MS + i / 800 * 400 * MS;
-                replay.take(&key.to_le_bytes(), time).unwrap();
-            }
-            replay.flush().unwrap();
-            let seats: Vec<usize> = replay.lanes.iter().map(|lane| lane.owners.len()).collect();
-            let outcomes = replay.outcomes();
-            let timeless = outcomes.into_iter().map(|outcome| Outcome { ns_per_check: 0.0, ..outcome });
-            (serde_json::to_string(&timeless.collect::<Vec<_>>()).unwrap(), replay.keys(), seats)
-        };
-        let (kept, keys, _) = figures(false);
-        let (swept, _, seats) = figures(true);
-        assert_eq!(kept, swept);
-        assert_eq!(keys, 320);
-        let sampled = seats.iter().filter(|&&seats| seats == 320).count();
-        let fewer = seats.iter().filter(|&&seats| seats < 160).count();
-        assert_eq!((sampled, fewer), (1, seats.len() - 1), "{seats:?}");
     }
 }

@@ -93,9 +93,8 @@ fn f105_request_fields_that_are_not_http() {
 #[test]
 fn f106_quotes_inside_quotes() {
     let with = |referer: &str, agent: &str, more: &str| {
-        format!(
-            "192.0.2.7 - - [10/Oct/2020:12:00:00 +0000] \"GET / HTTP/1.1\" 200 2 \"{referer}\" \"{agent}\"{more}\n"
-        )
+        let begin = r#"192.0.2.7 - - [10/Oct/2020:12:00:00 +0000] "GET / HTTP/1.1" 200 2"#;
+        format!("{begin} \"{referer}\" \"{agent}\"{more}\n")
     };
     let log = with("-", r#"Dalvik/2.1.0 (Linux; Alba 10\" Build/LMY47I)"#, "")
         + &with(r#"http://example.com/?q=\"a b\""#, "curl", "")

@@ -209,7 +209,7 @@ fn the_first_algorithm_asked_for_ranks_the_keys() {
         ]
     };
     let top = |first| json(&log, &options(first))["top_refused"].clone();
-    let key = |key: &str, refused: u64, requests: u64| value!({"key": key, "refused": refused, "requests": requests});
+    let key = |key, refused, requests| value!({"key": key, "refused": refused, "requests": requests});
     assert_eq!(top("log"), value!([key("a", 10, 20), key("b", 5, 15)]));
     assert_eq!(top("fixed"), value!([key("b", 5, 15)]));
     let none = json(&log, &["--limit", "10", "--format", "epoch"]);
