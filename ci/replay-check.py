@@ -10,6 +10,7 @@ Standard library only.
 """
 
 import bisect
+import datetime
 import gzip
 import json
 import os
@@ -45,6 +46,13 @@ def nanos(text):
 def span(text):
     number, unit = re.fullmatch(r"(\d+)(\D+)", text).groups()
     return int(number) * SPANS[unit]
+
+
+def rfc3339(time):
+    """The moment in UTC with as many digits of the second as it needs."""
+    whole = datetime.datetime.fromtimestamp(time // SECOND, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    part = f"{time % SECOND:09}".rstrip("0")
+    return whole + ("." + part if part else "") + "Z"
 
 
 def read(path, kind, order):
@@ -136,10 +144,11 @@ ALGORITHMS = {"log": Log, "window": Window, "fixed": Fixed, "token": Token}
 def figures(algorithm, requests, rules, options, by_client):
     """What one algorithm does, and how often it refuses each key."""
     limiters, newest, passed, refused, asked = {}, {}, {}, {}, {}
-    peaks, false_refusals = [0] * len(rules), 0
+    peaks, false_refusals, used = [0] * len(rules), 0, []
     for time, client in requests:
         key = client if by_client else ""
         now = newest[key] = max(time, newest.get(key, 0))
+        used.append(now)
         asked[key] = asked.get(key, 0) + 1
         if key not in limiters:
             limiters[key], passed[key] = ALGORITHMS[algorithm](rules, options), []
@@ -163,7 +172,7 @@ def figures(algorithm, requests, rules, options, by_client):
     }
     worst = sorted(refused, key=lambda key: (-refused[key], key.encode()))[:10]
     top = [{"key": key, "refused": refused[key], "requests": asked[key]} for key in worst]
-    return result, top if by_client else [], len(asked), newest
+    return result, top if by_client else [], len(asked), (min(used), max(used))
 
 
 def check(tool, path, kind, limit, per, rules=(), order="time", key="client", **options):
@@ -195,11 +204,13 @@ def check(tool, path, kind, limit, per, rules=(), order="time", key="client", **
     equal("rules", report["rules"], [{"limit": l, "window_ns": w} for l, w in limits])
     equal("algorithms", [result["algorithm"] for result in report["results"]], names)
     for place, (name, result) in enumerate(zip(names, report["results"])):
-        ours, top, keys, _ = figures(name, requests, limits, options, key == "client")
+        ours, top, keys, (first, last) = figures(name, requests, limits, options, key == "client")
         for figure in FIGURES:
             equal(f"{name} {figure}", result[figure], ours[figure])
         if place == 0:
             equal("keys", report["input"]["keys"], keys)
+            equal("first", report["input"]["first"], rfc3339(first))
+            equal("last", report["input"]["last"], rfc3339(last))
             equal("top_refused", report["top_refused"], top)
     return command, differences
 

@@ -24,6 +24,6 @@ run() {
 }
 
 install gcc libc6-dev binutils python3 valgrind
-for job in lint unit no_std; do
+for job in lint unit no_std replay; do
     run "ci/$job.sh"
 done
