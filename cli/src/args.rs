@@ -21,8 +21,9 @@ Figures (all by the times in the log, none by this machine's clock):
                      (t - W, t] left room, under every rule
   bytes/key          what the state of one limiter takes, padding to cache lines included; the
                      configuration, the same for every key, apart
-  ns/check           mean time of one call of the library, reading and counting apart;
-                     the only figure that differs from run to run
+  ns/check           time of one call of the library, reading and counting apart: the median
+                     of the means of batches of 4,096; the only figure that differs from run
+                     to run
 
   They are counted by a plain list of admissions, not by the algorithm judged. With several
   rules, peak and over are told for each, and only log and window take part.

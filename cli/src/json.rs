@@ -73,7 +73,8 @@ pub(crate) struct Outcome {
     pub(crate) false_refusals: u64,
     /// Bytes of one limiter's state; the configuration, the same for every key, apart.
     pub(crate) bytes_per_key: u64,
-    /// Mean time of one call of the library. The only figure that differs from run to run.
+    /// Time of one call of the library: the median of the means of batches. The only figure that differs from
+    /// run to run.
     pub(crate) ns_per_check: f64,
     /// The paced queue only.
     #[serde(skip_serializing_if = "Option::is_none")]
