@@ -70,6 +70,7 @@ word! {
     Mark
 }
 
+#[derive(Default)]
 struct Heads {
     state: Word<Mark>,
     /// What an index beyond the ring would read; there is none.
@@ -201,8 +202,7 @@ impl Window {
     }
 
     fn clear(&mut self) {
-        *self.block.head.state.get_mut() = Mark(0);
-        self.block.clear_slots();
+        self.block.clear();
     }
 
     #[inline]

@@ -35,14 +35,18 @@ pub struct Manual(Word<u64>);
 // === impl Manual ===
 
 impl Manual {
-    /// A clock that shows zero.
-    pub const fn new() -> Self {
-        Self::at(Nanos::ZERO)
+    const_fn! {
+        /// A clock that shows zero.
+        pub fn new() -> Self {
+            Self::at(Nanos::ZERO)
+        }
     }
 
-    /// A clock that shows `now`.
-    pub const fn at(now: Nanos) -> Self {
-        Self(Word::new(now.as_nanos()))
+    const_fn! {
+        /// A clock that shows `now`.
+        pub fn at(now: Nanos) -> Self {
+            Self(Word::new(now.as_nanos()))
+        }
     }
 
     /// Shows `now` from here on, be it later or earlier than before.

@@ -121,8 +121,7 @@ impl Log {
     }
 
     fn clear(&mut self) {
-        self.block.head.clear();
-        self.block.clear_slots();
+        self.block.clear();
     }
 
     #[inline]
@@ -203,6 +202,7 @@ impl LogBuilder {
         };
         let ring = Geometry::new(cap, if self.max_cost == 1 { u64::BITS } else { 0 });
         let pos_bits = ring.mask.count_ones();
+        let span_bits = (u64::BITS - 1).saturating_sub(pos_bits).min(SPAN_BITS_MAX);
         let mut look_backs = [LookBack::default(); RULES_MAX];
         for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
             *look_back = LookBack::new(rule);
@@ -214,8 +214,7 @@ impl LogBuilder {
             form,
             look_backs,
             pos_bits,
-            // Not used in the unit form, whose positions fill the word.
-            span_mask: u64::MAX.checked_shr(pos_bits + 1).unwrap_or(0),
+            span_mask: (1 << span_bits) - 1,
             ring,
             block: Block::zeroed(cap as usize)?,
         })

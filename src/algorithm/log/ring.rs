@@ -26,6 +26,7 @@ word! {
 }
 
 /// The words before the ring.
+#[derive(Default)]
 pub(super) struct Heads {
     pub(super) head: Word<Head>,
     pub(super) bases: [Word<Base>; 2],
@@ -208,17 +209,6 @@ impl Geometry {
         debug_assert!(index.0 >> 1 < self.cap && self.cap == block.slots.len() as u64);
         // SAFETY: I2: positions and indices stay below the capacity, which is the length of the ring.
         unsafe { block.slots.get_unchecked((index.0 >> 1) as usize) }
-    }
-}
-
-// === impl Heads ===
-
-impl Heads {
-    pub(super) fn clear(&mut self) {
-        *self.head.get_mut() = Head(0);
-        for base in &mut self.bases {
-            *base.get_mut() = Base(0);
-        }
     }
 }
 
