@@ -12,16 +12,12 @@ pub(crate) struct Call {
     pub(crate) quick: bool,
 }
 
-// === impl Call ===
-
-impl Call {
-    pub(crate) fn check(cost: u64, now: u64) -> Self {
-        Self { cost, now, quick: false }
-    }
-}
-
 /// Panics at the first answer that is not the oracle's.
-pub(crate) fn agrees(algorithm: &dyn Algorithm, oracle: &mut dyn Oracle, calls: impl IntoIterator<Item = Call>) {
+pub(crate) fn agrees(
+    algorithm: &dyn Algorithm,
+    oracle: &mut dyn Oracle,
+    calls: impl IntoIterator<Item = Call>,
+) {
     let bytes = algorithm.state_bytes();
     for (place, call) in calls.into_iter().enumerate() {
         let Call { cost, now, quick } = call;

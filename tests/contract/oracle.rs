@@ -131,6 +131,11 @@ impl Naive {
         Self::new(rules, Grain { width: shortest / buckets, phase, late })
     }
 
+    /// How finely it knows time.
+    pub(crate) fn grain(&self) -> Grain {
+        self.grain
+    }
+
     /// Refuses costs above `max` as undeclared.
     pub(crate) fn max_cost(self, max: u64) -> Self {
         Self { max_cost: max, ..self }
