@@ -119,6 +119,20 @@ proptest! {
         agrees(&log, &mut oracle(), calls.into_iter().take(20));
     }
 
+    /// A log so large that its head can not hold a whole time: it counts from bases, which jumps leave behind.
+    #[test]
+    fn a_large_log_that_jumps_is_the_oracle(
+        limit in limit(),
+        window in 1..40_u64,
+        steps in vec((step(), cost(), any::<bool>()), 1..80),
+        bits in 30..45_u32,
+    ) {
+        let scale = 1 << bits;
+        let rules = [Rule::new(limit, nanos(window * scale)), Rule::new(1 << 20, nanos(40 * scale))];
+        let calls = calls(steps, 0, scale, &[window * scale], 0);
+        agrees(&forms::log(&rules, None), &mut Naive::log(&rules), calls);
+    }
+
     /// The window counter: any number of buckets, both coverages, several rules, any phase.
     #[test]
     fn the_counter_is_the_oracle(

@@ -96,47 +96,61 @@ fn clock(rounds: usize) -> Vec<u64> {
 }
 
 /// Threads take what is free, most of it dear, until nothing is: together exactly what the model has free.
-fn exact_totals(threads: usize, rounds: usize) {
-    let times = clock(rounds);
-    for (name, limiter, mut model, dearest) in subjects() {
-        // All of a round must end before time moves: each round is followed by an empty one.
-        let results = from_a_barrier(threads, 2 * rounds, |thread, round| {
-            if round % 2 == 1 {
-                return 0;
+fn exact_totals(
+    (name, limiter, mut model, dearest): (&str, Box<dyn Algorithm>, Naive, u64),
+    threads: usize,
+    times: &[u64],
+) {
+    // All of a round must end before time moves: each round is followed by an empty one.
+    let results = from_a_barrier(threads, 2 * times.len(), |thread, round| {
+        if round % 2 == 1 {
+            return 0;
+        }
+        let now = Nanos::from_nanos(times[round / 2]);
+        let dear = 1 + thread as u64 % dearest;
+        let mut taken = 0;
+        for cost in [dear, 1] {
+            while limiter.try_acquire_at(cost, now) {
+                taken += cost;
             }
-            let now = Nanos::from_nanos(times[round / 2]);
-            let dear = 1 + thread as u64 % dearest;
-            let mut taken = 0;
-            for cost in [dear, 1] {
-                while limiter.try_acquire_at(cost, now) {
-                    taken += cost;
-                }
-            }
-            taken
-        });
-        for (round, (total, now)) in sum(&results).step_by(2).zip(&times).enumerate() {
-            let free = model.peek(0, *now).remaining;
-            assert_eq!(total, free, "{name}, {threads} threads, round {round} at {now}");
-            if free > 0 {
-                model.record(free, *now);
-            }
+        }
+        taken
+    });
+    for (round, (total, now)) in sum(&results).step_by(2).zip(times).enumerate() {
+        let free = model.peek(0, *now).remaining;
+        assert_eq!(total, free, "{name}, {threads} threads, round {round} at {now}");
+        if free > 0 {
+            model.record(free, *now);
         }
     }
 }
 
 #[test]
 fn two_threads_take_exactly_what_is_free() {
-    exact_totals(2, 2_000);
+    subjects().into_iter().for_each(|subject| exact_totals(subject, 2, &clock(2_000)));
 }
 
 #[test]
 fn four_threads_take_exactly_what_is_free() {
-    exact_totals(4, 1_000);
+    subjects().into_iter().for_each(|subject| exact_totals(subject, 4, &clock(1_000)));
 }
 
 #[test]
 fn eight_threads_take_exactly_what_is_free() {
-    exact_totals(8, 500);
+    subjects().into_iter().for_each(|subject| exact_totals(subject, 8, &clock(500)));
+}
+
+/// The head of so large a log holds 42 bits of a time: the clock leaves its base behind again and again.
+#[test]
+fn threads_take_exactly_what_is_free_from_a_large_log_that_jumps() {
+    let scale = 1 << 38;
+    let window = |n: u64| Duration::from_nanos(n * scale);
+    let rules = [Rule::new(7, window(20)), Rule::new(12, window(60)), Rule::new(1 << 20, window(60))];
+    let times: Vec<u64> = clock(400).into_iter().map(|t| t * scale).collect();
+    for threads in [2, 4, 8] {
+        let log = Box::new(forms::log(&rules, None));
+        exact_totals(("large log", log, Naive::log(&rules), 3), threads, &times);
+    }
 }
 
 /// A call while time runs. An admission was recorded at some time from `from`, which the caller passed, to `to`,
