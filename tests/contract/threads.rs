@@ -1,9 +1,13 @@
 //! Threads: exact totals while time stands still, and no window over its limit while it runs.
 
 use std::{
+    hint,
     sync::{
         Barrier,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicU64, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed},
+        },
     },
     thread,
     time::{Duration, Instant},
@@ -17,19 +21,26 @@ use crate::{
 };
 
 /// Runs `call(thread, round)` on that many threads, every round from a barrier; the results by thread and round.
+///
+/// The barrier spins: sleepers wake one after the other, long after the first has made its call.
 pub(crate) fn from_a_barrier(
     threads: usize,
     rounds: usize,
     call: impl Fn(usize, usize) -> u64 + Sync,
 ) -> Vec<Vec<u64>> {
-    let (call, barrier) = (&call, &Barrier::new(threads));
-    let run = |thread| {
-        (0..rounds)
-            .map(|round| {
-                barrier.wait();
-                call(thread, round)
-            })
-            .collect()
+    let (call, arrived) = (&call, &AtomicUsize::new(0));
+    let run = move |thread| {
+        let round = |round| {
+            arrived.fetch_add(1, AcqRel);
+            let mut spins = 0;
+            while arrived.load(Acquire) < threads * (round + 1) {
+                spins += 1;
+                // More threads than cores: somebody still has to get there.
+                if spins % 512 == 0 { thread::yield_now() } else { hint::spin_loop() }
+            }
+            call(thread, round)
+        };
+        (0..rounds).map(round).collect()
     };
     thread::scope(|scope| {
         let hands: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
@@ -101,12 +112,9 @@ fn exact_totals(
     threads: usize,
     times: &[u64],
 ) {
-    // All of a round must end before time moves: each round is followed by an empty one.
-    let results = from_a_barrier(threads, 2 * times.len(), |thread, round| {
-        if round % 2 == 1 {
-            return 0;
-        }
-        let now = Nanos::from_nanos(times[round / 2]);
+    // Time moves between the barriers: a thread passes the next one once all have ended the round.
+    let results = from_a_barrier(threads, times.len(), |thread, round| {
+        let now = Nanos::from_nanos(times[round]);
         let dear = 1 + thread as u64 % dearest;
         let mut taken = 0;
         for cost in [dear, 1] {
@@ -116,7 +124,7 @@ fn exact_totals(
         }
         taken
     });
-    for (round, (total, now)) in sum(&results).step_by(2).zip(times).enumerate() {
+    for (round, (total, now)) in sum(&results).zip(times).enumerate() {
         let free = model.peek(0, *now).remaining;
         assert_eq!(total, free, "{name}, {threads} threads, round {round} at {now}");
         if free > 0 {
@@ -150,6 +158,31 @@ fn threads_take_exactly_what_is_free_from_a_large_log_that_jumps() {
     for threads in [2, 4, 8] {
         let log = Box::new(forms::log(&rules, None));
         exact_totals(("large log", log, Naive::log(&rules), 3), threads, &times);
+    }
+}
+
+/// Every round the limiter is empty again, and the threads together ask for exactly the limit: nobody is refused,
+/// however the calls meet.
+#[test]
+fn no_caller_is_refused_while_there_is_room_for_all() {
+    let rules = [Rule::new(24, Duration::from_nanos(100)), Rule::new(48, Duration::from_nanos(200))];
+    let forms: [(&str, Box<dyn Algorithm>, u64); 5] = [
+        ("log, any cost", Box::new(forms::log(&rules[..1], None)), 3),
+        ("log, cost 1", Box::new(forms::log(&rules[..1], Some(1))), 1),
+        ("log, two rules", Box::new(forms::log(&rules, None)), 1),
+        ("log, cost 1, two rules", Box::new(forms::log(&rules, Some(1))), 1),
+        ("counter", Box::new(forms::window(&rules, 2, Coverage::Full)), 3),
+    ];
+    for (name, limiter, cost) in &forms {
+        for threads in [2, 4, 8] {
+            let tries = 24 / cost / threads as u64;
+            let refused = from_a_barrier(threads, 4_000, |_, round| {
+                // Three windows on, and later in each turn of the threads than in the one before.
+                let now = Nanos::from_nanos((threads * 4_000 + round) as u64 * 300);
+                (0..tries).map(|_| u64::from(!limiter.try_acquire_at(*cost, now))).sum()
+            });
+            assert_eq!(sum(&refused).sum::<u64>(), 0, "{name}, {threads} threads");
+        }
     }
 }
 
