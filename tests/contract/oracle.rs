@@ -193,16 +193,15 @@ impl Oracle for Naive {
         let tightest = rules.clone().find(|&rule| self.left(rule, at.into()) == remaining).expect("one");
 
         let retry = self.wait(at, |t| rules.clone().all(|rule| self.fits(rule, cost, t)));
-        let (verdict, rule) = if retry.is_none() {
-            (Verdict::Never, rules.clone().find(|&rule| cost > self.rules[rule].limit).expect("one"))
-        } else if cost > self.max_cost {
-            (Verdict::MaxCost(self.max_cost), tightest)
-        } else if retry == Some(0) {
-            (Verdict::Admitted, tightest)
-        } else {
-            let alone = |rule: &usize| self.wait(at, |t| self.fits(*rule, cost, t));
-            let slowest = rules.clone().find(|rule| alone(rule) == retry).expect("the one waited for");
-            (Verdict::Wait(retry.expect("not never")), slowest)
+        let (verdict, rule) = match retry {
+            None => (Verdict::Never, rules.clone().find(|&rule| cost > self.rules[rule].limit).expect("one")),
+            Some(_) if cost > self.max_cost => (Verdict::MaxCost(self.max_cost), tightest),
+            Some(0) => (Verdict::Admitted, tightest),
+            Some(wait) => {
+                let alone = |rule: &usize| self.wait(at, |t| self.fits(*rule, cost, t));
+                let slowest = rules.clone().find(|rule| alone(rule) == retry).expect("the one waited for");
+                (Verdict::Wait(wait), slowest)
+            }
         };
         Answer {
             verdict,
