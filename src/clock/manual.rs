@@ -9,7 +9,7 @@
 
 use crate::{
     Clock, Nanos,
-    sync::{Acquire, Relaxed, Release, Word},
+    sync::{Acquire, Relaxed, Release, Word, const_fn},
 };
 
 /// A clock for tests and simulations: it shows what it was last set to.

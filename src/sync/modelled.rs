@@ -33,7 +33,13 @@ impl<T: Pod> Word<T> {
     }
 
     #[track_caller]
-    pub(crate) fn compare_exchange_weak(&self, now: T, next: T, won: Ordering, lost: Ordering) -> Result<T, T> {
+    pub(crate) fn compare_exchange_weak(
+        &self,
+        now: T,
+        next: T,
+        won: Ordering,
+        lost: Ordering,
+    ) -> Result<T, T> {
         self.0.compare_exchange_weak(cast(now), cast(next), won, lost).map(cast).map_err(cast)
     }
 }

@@ -35,7 +35,13 @@ impl<T: Pod> Word<T> {
     }
 
     #[inline]
-    pub(crate) fn compare_exchange_weak(&self, now: T, next: T, won: Ordering, lost: Ordering) -> Result<T, T> {
+    pub(crate) fn compare_exchange_weak(
+        &self,
+        now: T,
+        next: T,
+        won: Ordering,
+        lost: Ordering,
+    ) -> Result<T, T> {
         self.0.compare_exchange_weak(now, next, won, lost)
     }
 }

@@ -35,6 +35,7 @@ use core::time::Duration;
 
 use crate::{
     ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules,
+    sync::SPAN_BITS_MAX,
 };
 use ring::{Geometry, Head, LogBlock, LogLook, LookBack, Pos, Stamp};
 
