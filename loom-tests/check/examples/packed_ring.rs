@@ -56,7 +56,7 @@ impl Limiter for Ring {
 }
 
 /// Runs the check.
-pub fn report() -> Report {
+pub(crate) fn report() -> Report {
     check(Ring::new, Spec::exact(&[(LIMIT, WINDOW)]))
         .name("head and count in one CASed word, the slot stored after it")
         .describe(|word, value| {

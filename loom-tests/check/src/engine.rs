@@ -73,6 +73,8 @@ pub(crate) struct Witness {
     pub(crate) records: Vec<Record>,
     pub(crate) events: Vec<Event>,
     pub(crate) names: Vec<String>,
+    /// Whether a load saw a value that another thread had replaced.
+    pub(crate) stale: bool,
     /// Counted from 1.
     pub(crate) execution: u64,
 }

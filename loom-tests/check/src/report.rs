@@ -77,6 +77,8 @@ pub struct Row {
     pub time: Duration,
     /// The promise broken.
     pub broken: Option<Property>,
+    /// The fewest preemptions that show it; `None` if only the run without a bound did.
+    pub needs: Option<u8>,
     /// Why the run ended before its bound was done.
     pub cut: Option<String>,
     /// Why there is no verdict.
@@ -100,6 +102,8 @@ pub struct Failure {
     pub history: Vec<Record>,
     /// The interleaving.
     pub events: Vec<Event>,
+    /// Whether a load saw a value that another thread had already replaced.
+    pub stale: bool,
     /// The number of the execution, for [`Check::replay`](crate::Check::replay).
     pub execution: u64,
     names: Vec<String>,
@@ -175,15 +179,17 @@ impl fmt::Display for Report {
         writeln!(f, "{} against \"{}\": {}\n", self.name, self.spec, self.outcome)?;
         writeln!(
             f,
-            "{:<30} {:<10} {:<11} {:>10} {:>5} {:>5} {:>8}  verdict",
+            "{:<32} {:<6} {:<11} {:>10} {:>5} {:>5} {:>8}  verdict",
             "scenario", "frozen", "preemptions", "executions", "steps", "alone", "time"
         )?;
         for row in &self.rows {
             let frozen = row.frozen.map_or("-".into(), thread_name);
-            let bound = match (row.exhaustive, row.bound) {
-                (true, _) => "any".into(),
-                (false, Some(bound)) => format!("up to {bound}"),
-                (false, None) => "-".into(),
+            let bound = match (row.exhaustive, row.bound, row.broken, row.needs) {
+                (_, _, Some(_), Some(needs)) => format!("needs {needs}"),
+                (_, _, Some(_), None) => "needs more".into(),
+                (true, ..) => "any".into(),
+                (false, Some(bound), ..) => format!("up to {bound}"),
+                (false, None, ..) => "-".into(),
             };
             let verdict = match (&row.broken, &row.void, &row.cut) {
                 (Some(property), ..) => format!("FAIL: {property}"),
@@ -196,7 +202,7 @@ impl fmt::Display for Report {
             };
             writeln!(
                 f,
-                "{:<30} {:<10} {:<11} {:>10} {:>5} {:>5} {:>7.2}s  {verdict}",
+                "{:<32} {:<6} {:<11} {:>10} {:>5} {:>5} {:>7.2}s  {verdict}",
                 row.scenario,
                 frozen,
                 bound,
@@ -251,6 +257,7 @@ impl Failure {
             frozen,
             history: witness.records,
             events: witness.events,
+            stale: witness.stale,
             execution: witness.execution,
             names: witness.names,
             describe,
@@ -290,6 +297,9 @@ impl fmt::Display for Failure {
             Some(1) => writeln!(f, "  needs 1 preemption")?,
             Some(n) => writeln!(f, "  needs {n} preemptions")?,
             None => writeln!(f, "  needs more preemptions than the bound")?,
+        }
+        if self.stale {
+            writeln!(f, "  needs a load that sees an old value, as weak memory orders allow")?;
         }
         writeln!(f, "\n  calls, in the order in which they began")?;
         let mut calls: Vec<_> = self.history.iter().collect();

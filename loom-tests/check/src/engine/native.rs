@@ -85,6 +85,7 @@ pub(crate) fn run(job: &Job) -> Run {
                     records: history.records,
                     events: vec![],
                     names: vec![],
+                    stale: false,
                     execution: run.executions,
                 }));
                 return run;

@@ -33,10 +33,13 @@ impl Counter {
     pub(crate) fn new(rules: &[(u64, u64)], buckets: u64, coverage: Coverage) -> Counter {
         let shortest =
             rules.iter().map(|&(_, window)| window).min().expect("a counter has at least one rule");
-        assert!(buckets > 0 && shortest % buckets == 0, "{shortest} is not a multiple of {buckets} buckets");
+        assert!(
+            buckets > 0 && shortest.is_multiple_of(buckets),
+            "{shortest} is not a multiple of {buckets} buckets"
+        );
         let width = shortest / buckets;
         let back = |window: u64| {
-            assert!(window % width == 0, "window {window} is not a multiple of the width {width}");
+            assert!(window.is_multiple_of(width), "window {window} is not a multiple of the width {width}");
             window / width - u64::from(coverage == Coverage::Textbook)
         };
         let name = format!("counter: {rules:?} in buckets of {width}, {coverage:?}");
