@@ -44,7 +44,8 @@ pub trait Algorithm: Send + Sync {
     /// [`Denied`](crate::Denied), which changed nothing.
     fn check_at(&self, cost: u64, now: Nanos) -> Decision;
 
-    /// Tells what [`check_at`](Algorithm::check_at) would answer, and stores nothing.
+    /// Tells whether [`check_at`](Algorithm::check_at) would admit, and stores nothing. The figures are those before
+    /// it would: what is left now.
     ///
     /// # Errors
     /// [`Denied`](crate::Denied).
