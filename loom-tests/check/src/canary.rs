@@ -51,6 +51,10 @@ fn all(bound: u8) -> Result<(), String> {
         return Err("void: message passing with release and acquire does not pass".into());
     }
 
+    let hidden = check(Hidden::default, Spec::oracle(Anything))
+        .scenario(Scenario::new("hidden").thread([acquire(READ, 0)]).thread([acquire(WRITE, 0)]));
+    died("a load before a rival that loads and swaps", &hidden, bound.min(1), Property::NoPanic)?;
+
     let unseen = check(Unseen::default, exact()).scenario(race()).trusted().bound(bound).run();
     if !matches!(unseen.outcome, Outcome::Inconclusive { .. }) {
         return Err("void: a limiter on unmodelled atomics got a verdict".into());
@@ -117,6 +121,23 @@ impl Limiter for Message {
             self.flag.store(1, self.publish);
         } else if self.flag.load(self.observe) == 1 {
             assert_eq!(self.data.load(Ordering::Relaxed), 1, "the flag was seen, the data was not");
+        }
+        Verdict::Admitted
+    }
+}
+
+/// The reader, which runs first unless it is interrupted, must never see what the writer stores after a load of its
+/// own: loom by itself never lets it.
+#[derive(Default)]
+struct Hidden(AtomicU64);
+
+impl Limiter for Hidden {
+    fn try_acquire(&self, role: u64, _: u64) -> Verdict {
+        if role == READ {
+            assert_eq!(self.0.load(Ordering::Acquire), 0, "the write was seen");
+        } else {
+            let seen = self.0.load(Ordering::Acquire);
+            let _ = self.0.compare_exchange(seen, 1, Ordering::AcqRel, Ordering::Relaxed);
         }
         Verdict::Admitted
     }

@@ -99,7 +99,7 @@ fn execute(job: &Job, shared: &Arc<Mutex<Tally>>) {
         }
         tally.executions += 1;
     }
-    trace::reset();
+    trace::reset(job.scenario.threads.len() + usize::from(job.scenario.clock.len() > 1));
     trace::with(|ghost| {
         ghost.freeze = job.freeze;
         ghost.steps_max = job.steps_max;

@@ -5,6 +5,7 @@
 
 use std::{cell::RefCell, panic::Location, sync::atomic::Ordering};
 
+use super::shadow::{Shadows, Touch, shadows};
 use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening, happens::Age};
 use crate::{
     history::{MAIN, Record},
@@ -64,6 +65,7 @@ pub(crate) struct Ghost {
     /// The first promise found broken.
     pub(crate) broken: Option<Broken>,
     happens: super::happens::Before,
+    shadows: Shadows,
     // Kept from one execution to the next.
     pub(crate) sites: Vec<(&'static Location<'static>, SiteOrder)>,
     /// The most steps that a call took among others, and alone.
@@ -79,8 +81,8 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Ghost) -> R) -> R {
     GHOST.with(|ghost| f(&mut ghost.borrow_mut()))
 }
 
-/// Begins another execution.
-pub(crate) fn reset() {
+/// Begins another execution with so many threads beside the main one.
+pub(crate) fn reset(threads: usize) {
     with(|ghost| {
         ghost.mode = Mode::Alone;
         ghost.now = 0;
@@ -100,6 +102,7 @@ pub(crate) fn reset() {
         ghost.impossible = false;
         ghost.words.clear();
         ghost.happens.clear();
+        ghost.shadows.reset(threads);
         ghost.broken = None;
     });
 }
@@ -248,7 +251,10 @@ fn current() -> Option<(usize, Mode)> {
 }
 
 pub(crate) fn new_word(value: Option<u64>) -> u32 {
+    let threads = with(|ghost| if ghost.mode == Mode::Alone { ghost.shadows.threads() } else { 0 });
+    let shadows = shadows(threads);
     with(|ghost| {
+        ghost.shadows.push(shadows);
         let word = ghost.words.len();
         ghost.words.push("");
         if let Some(value) = value {
@@ -292,6 +298,10 @@ pub(crate) fn access<R>(
         let used = ghost.weakened(site(at), false, Some(order)).unwrap_or(order);
         (used, ghost.weakened(site(at), true, failure))
     });
+    if mode == Mode::Together {
+        let touch = with(|ghost| ghost.shadows.before(thread, word, op));
+        touch.into_iter().for_each(Touch::touch);
+    }
     let (result, effect) = make((mode == Mode::Together).then(|| (used, or_relaxed(used_failure))));
     let unwound = with(|ghost| {
         ghost.inside[thread] = false;
