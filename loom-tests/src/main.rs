@@ -17,7 +17,9 @@ fn main() -> ExitCode {
         Some("kill") => kill,
         Some("orders") => orders,
         _ => {
-            eprintln!("tollgate-models [run | kill | orders] [--bound N] [--long] [--threads N] [--seconds N] [NAME..]");
+            eprintln!(
+                "tollgate-models [run | kill | orders] [--bound N] [--long] [--threads N] [--seconds N] [NAME..]"
+            );
             return ExitCode::from(2);
         }
     };

@@ -70,8 +70,11 @@ pub fn orders(options: &Options) -> Result<(), String> {
     });
     let killed = results.iter().filter(|(killer, _)| matches!(killer, Ok(Some(_)))).count();
     let faults = results.iter().filter(|(_, fault)| *fault).count();
-    let gone: Vec<_> =
-        listed.iter().filter(|(name, _)| jobs.iter().all(|job| job.name != *name)).map(|(name, _)| name).collect();
+    let gone: Vec<_> = listed
+        .iter()
+        .filter(|(name, _)| jobs.iter().all(|job| job.name != *name))
+        .map(|(name, _)| name)
+        .collect();
     println!(
         "{killed} of {} weakenings killed, {} survive; {:.0} s",
         jobs.len(),
@@ -116,7 +119,8 @@ fn list() -> Result<Vec<(String, String)>, String> {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
-            let (name, reason) = line.split_once('|').ok_or(format!("a survivor without a reason: {line}"))?;
+            let (name, reason) =
+                line.split_once('|').ok_or(format!("a survivor without a reason: {line}"))?;
             Ok((name.trim().to_string(), reason.trim().to_string()))
         })
         .collect()

@@ -75,11 +75,11 @@ pub fn run(options: &Options) -> Result<(), String> {
         let began = Instant::now();
         let report = model.run(options);
         let as_expected = match (model.expect, &report.outcome) {
-            (Expect::Pass, Outcome::Pass { .. }) | (Expect::Documented, Outcome::Fail) => true,
             // Without the model real threads run, and prove nothing.
             (_, Outcome::Inconclusive { .. }) => cfg!(not(tollgate_loom)),
-            (Expect::Documented, Outcome::Pass { .. }) => false,
-            (Expect::Pass, Outcome::Fail) => false,
+            (Expect::Pass, Outcome::Pass { .. }) => true,
+            (Expect::Documented | Expect::Fault, Outcome::Fail) => true,
+            _ => false,
         };
         println!("{}", row(model, &report, began.elapsed()));
         if !as_expected {
@@ -106,8 +106,9 @@ fn heading() -> String {
 }
 
 fn row(model: &Model, report: &Report, time: Duration) -> String {
-    let executions =
-        |frozen: bool| report.rows.iter().filter(|r| r.frozen.is_some() == frozen).map(|r| r.executions).sum();
+    let executions = |frozen: bool| {
+        report.rows.iter().filter(|r| r.frozen.is_some() == frozen).map(|r| r.executions).sum()
+    };
     let (together, frozen): (u64, u64) = (executions(false), executions(true));
     let exhaustive = report.rows.iter().filter(|row| row.frozen.is_none()).all(|row| row.exhaustive);
     let bound = if exhaustive && !report.rows.is_empty() { "none".into() } else { report.bound.to_string() };
@@ -116,6 +117,7 @@ fn row(model: &Model, report: &Report, time: Duration) -> String {
         Outcome::Pass { .. } if exhaustive => "pass, exhaustive".into(),
         Outcome::Pass { .. } => "pass within the bound".into(),
         Outcome::Fail if model.expect == Expect::Documented => "breaks, as documented".into(),
+        Outcome::Fail if model.expect == Expect::Fault => "FAULT, known".into(),
         Outcome::Fail => format!("FAIL: {}", report.failures[0].property),
         Outcome::Inconclusive { why } => format!("inconclusive: {why}"),
     };
@@ -147,7 +149,12 @@ pub fn kill(options: &Options) -> Result<(), String> {
         if report.failed() {
             dead.store(true, Ordering::Relaxed);
             let failure = &report.failures[0];
-            return Some(Some(Ok(format!("{}: {} ({})", report.name, failure.property, failure.scenario.name()))));
+            return Some(Some(Ok(format!(
+                "{}: {} ({})",
+                report.name,
+                failure.property,
+                failure.scenario.name()
+            ))));
         }
         Some(match report.outcome {
             Outcome::Inconclusive { why } => Some(Err(why)),

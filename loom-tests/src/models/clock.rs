@@ -18,31 +18,29 @@ pub(super) fn add(models: &mut Vec<Model>) {
     let set = |time| acquire(Stepping::SET, time);
     let offset = |time| acquire(Stepping::OFFSET, time);
     models.extend([
+        clock.model(
+            Scenario::new("a step forward is no step back")
+                .setup([show(100)])
+                .thread([set(200)])
+                .thread([show(200)])
+                .thread([show(200)])
+                .after([show(200), offset(0)]),
+        ),
+        clock.model(
+            Scenario::new("a gap is closed once")
+                .setup([show(100)])
+                .thread([set(20)])
+                .thread([show(100)])
+                .thread([show(100)])
+                .after([show(100), offset(80)]),
+        ),
         clock
             .model(
-                Scenario::new("a step forward is no step back")
+                Scenario::new("dies anywhere")
                     .setup([show(100)])
-                    .thread([set(200)])
-                    .thread([show(200)])
-                    .thread([show(200)])
-                    .after([show(200), offset(0)]),
-            ),
-        clock
-            .model(
-                Scenario::new("a gap is closed once")
-                    .setup([show(100)])
-                    .thread([set(20)])
+                    .thread([set(20), show(100)])
                     .thread([show(100)])
-                    .thread([show(100)])
-                    .after([show(100), offset(80)]),
-            ),
-        clock
-            .model(
-                Scenario::new("two steps")
-                    .setup([show(100)])
-                    .thread([set(20), set(0)])
-                    .thread([show(100)])
-                    .after([show(100), offset(100)]),
+                    .after([set(20), show(100), offset(80)]),
             )
             .frozen(1),
     ]);

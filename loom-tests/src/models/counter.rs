@@ -57,11 +57,20 @@ pub(super) fn add(models: &mut Vec<Model>) {
         .exhaustive()
         .frozen(1),
         last.model(
-            Scenario::new("last permit").setup([a(1, 2)]).thread([a(1, 4)]).thread([a(1, 4)]).thread([a(1, 4)]),
+            Scenario::new("last permit")
+                .setup([a(1, 2)])
+                .thread([a(1, 4)])
+                .thread([a(1, 4)])
+                .thread([a(1, 4)]),
         ),
         last.model(
-            Scenario::new("all expired").setup([a(2, 2)]).thread([a(1, 8)]).thread([a(1, 8)]).thread([a(1, 9)]),
-        ),
+            Scenario::new("all expired, three threads")
+                .setup([a(2, 2)])
+                .thread([a(1, 8)])
+                .thread([a(1, 8)])
+                .thread([a(1, 9)]),
+        )
+        .long(),
         last.model(
             Scenario::new("boundary, two threads")
                 .setup([a(2, 2)])
@@ -81,11 +90,26 @@ pub(super) fn add(models: &mut Vec<Model>) {
             Scenario::new("first use").thread([a(1, 3)]).thread([a(1, 1), a(1, 12)]).thread([a(1, 2)]),
         ),
         last.model(
-            Scenario::new("times out of order")
+            Scenario::new("times out of order, three threads")
                 .setup([a(1, 2)])
                 .thread([a(1, 9)])
                 .thread([a(1, 3), a(1, 8)])
                 .thread([a(1, 6)]),
+        )
+        .long(),
+        last.model(
+            Scenario::new("all expired")
+                .setup([a(2, 2)])
+                .thread([a(1, 8)])
+                .thread([a(1, 8), a(1, 9)])
+                .after([a(2, 15)]),
+        ),
+        last.model(
+            Scenario::new("times out of order")
+                .setup([a(1, 2)])
+                .thread([a(1, 9)])
+                .thread([a(1, 3), a(1, 8)])
+                .after([a(1, 6), a(2, 15)]),
         ),
         last.model(
             Scenario::new("dies anywhere")
@@ -106,12 +130,12 @@ pub(super) fn add(models: &mut Vec<Model>) {
     let pair = hot(&[(3, 4), (2, 2)], 2);
     let riap = hot(&[(1, 2), (3, 6)], 2);
     models.extend([
-        wrap.model(
-            Scenario::new("totals wrap")
-                .setup([a(1, 7)])
-                .thread([a(1, 10)])
-                .thread([a(1, 7), a(2, 10), a(1, 12), a(3, 13)]),
-        ),
+        wrap.model(Scenario::new("totals wrap").setup([a(1, 7)]).thread([a(1, 10)]).thread([
+            a(1, 7),
+            a(2, 10),
+            a(1, 12),
+            a(3, 13),
+        ])),
         wrap.model(
             Scenario::new("totals wrap between two early writes")
                 .setup([a(1, 1)])
@@ -126,6 +150,17 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([a(1, 5)])
                 .thread([a(1, 2)])
                 .after([a(3, 6), a(3, 10)]),
+        )
+        .long(),
+        wrap.model(
+            Scenario::new("two early writes")
+                .setup([a(2, 1)])
+                .thread([a(1, 5)])
+                .thread([a(1, 2), a(2, 5)])
+                .after([a(3, 6), a(3, 10)]),
+        ),
+        riap.model(
+            Scenario::new("two rules, a jump").setup([a(1, 2)]).thread([a(1, 6)]).thread([a(1, 7), a(1, 12)]),
         ),
         pair.model(
             Scenario::new("two rules").setup([a(1, 2)]).thread([a(1, 4), a(1, 7)]).thread([a(2, 5), a(1, 6)]),
@@ -139,10 +174,18 @@ pub(super) fn add(models: &mut Vec<Model>) {
         )
         .frozen(1),
         riap.model(
-            Scenario::new("two rules, a jump").setup([a(1, 2)]).thread([a(1, 6), a(1, 9)]).thread([a(1, 7), a(1, 12)]),
-        ),
+            Scenario::new("two rules, two jumps")
+                .setup([a(1, 2)])
+                .thread([a(1, 6), a(1, 9)])
+                .thread([a(1, 7), a(1, 12)]),
+        )
+        .long(),
         told(&[(2, 4)], 2).model(
-            Scenario::new("waits").setup([a(2, 2)]).thread([a(1, 6)]).thread([peek(1, 7), a(1, 8)]).after([a(1, 9)]),
+            Scenario::new("waits")
+                .setup([a(2, 2)])
+                .thread([a(1, 6)])
+                .thread([peek(1, 7), a(1, 8)])
+                .after([a(1, 9)]),
         ),
     ]);
 }
@@ -151,12 +194,21 @@ pub(super) fn add(models: &mut Vec<Model>) {
 fn narrow(models: &mut Vec<Model>, subject: &Subject, k: u64) {
     let a = acquire;
     models.extend([
+        subject
+            .model(
+                Scenario::new("a jump over many buckets, three threads")
+                    .setup([a(1, 1), a(1, 2)])
+                    .thread([a(1, 2 + k)])
+                    .thread([a(1, 4)])
+                    .thread([a(1, 9)]),
+            )
+            .long(),
         subject.model(
             Scenario::new("a jump over many buckets")
                 .setup([a(1, 1), a(1, 2)])
-                .thread([a(1, 2 + k)])
                 .thread([a(1, 4)])
-                .thread([a(1, 9)]),
+                .thread([a(1, 9)])
+                .after([a(1, 4), a(3, 9), a(3, 9 + k + 1)]),
         ),
         subject.model(
             Scenario::new("one rolls, another admits")
@@ -165,14 +217,21 @@ fn narrow(models: &mut Vec<Model>, subject: &Subject, k: u64) {
                 .thread([a(1, 1), a(1, 2)])
                 .after([a(1, 2), a(3, 9)]),
         ),
-        subject.model(
-            Scenario::new("two roll, one late").setup([a(1, 1)]).thread([a(1, 4)]).thread([a(1, 3), a(1, 3), a(1, 8)]),
-        ),
-        subject.model(
-            Scenario::new("2 lost the race").setup([a(1, 1)]).thread([a(2, 4)]).thread([a(1, 3), a(2, 3), a(1, 5)]),
-        ),
-        subject.model(
-            Scenario::new("laps behind").setup([a(1, 1)]).thread([a(1, 2)]).thread([a(2, 3), a(2, 6), a(3, 10), a(1, 14)]),
-        ),
+        subject.model(Scenario::new("two roll, one late").setup([a(1, 1)]).thread([a(1, 4)]).thread([
+            a(1, 3),
+            a(1, 3),
+            a(1, 8),
+        ])),
+        subject.model(Scenario::new("2 lost the race").setup([a(1, 1)]).thread([a(2, 4)]).thread([
+            a(1, 3),
+            a(2, 3),
+            a(1, 5),
+        ])),
+        subject.model(Scenario::new("laps behind").setup([a(1, 1)]).thread([a(1, 2)]).thread([
+            a(2, 3),
+            a(2, 6),
+            a(3, 10),
+            a(1, 14),
+        ])),
     ]);
 }

@@ -32,7 +32,8 @@ pub(super) fn add(models: &mut Vec<Model>) {
         one_word(models, &subject);
     }
     let a = acquire;
-    let waits = Scenario::new("waits").setup([a(2, 3)]).thread([a(1, 7)]).thread([a(1, 12)]).after([a(2, 12)]);
+    let waits =
+        Scenario::new("waits").setup([a(2, 3)]).thread([a(1, 7)]).thread([a(1, 12)]).after([a(2, 12)]);
     models.extend([
         Subject::new("gcra 2/10 told", move || Told(gcra()), spec())
             .model(waits.clone().thread([peek(1, 8)]))
@@ -44,10 +45,17 @@ pub(super) fn add(models: &mut Vec<Model>) {
         pacing: Pacing::builder(1, ns(WINDOW)).queue(2).build().expect("valid"),
         places: Vec::new().into(),
     };
-    let queue = Subject::new("pacing 1/10", make, Spec::oracle(oracles::Queue { interval: WINDOW, queue: 2 }));
+    let queue =
+        Subject::new("pacing 1/10", make, Spec::oracle(oracles::Queue { interval: WINDOW, queue: 2 }));
     models.extend([
         queue
-            .model(Scenario::new("last place").setup([a(1, 5)]).thread([a(1, 6)]).thread([a(1, 7)]).thread([a(1, 8)]))
+            .model(
+                Scenario::new("last place")
+                    .setup([a(1, 5)])
+                    .thread([a(1, 6)])
+                    .thread([a(1, 7)])
+                    .thread([a(1, 8)]),
+            )
             .exhaustive(),
         queue
             .model(
@@ -103,14 +111,13 @@ fn one_word(models: &mut Vec<Model>, subject: &Subject) {
             )
             .exhaustive()
             .frozen(1),
-        subject
-            .model(
-                Scenario::new("ticking clock")
-                    .setup([a(2, 9)])
-                    .clock([19, 20])
-                    .thread([acquire_by_clock(1), acquire_by_clock(1)])
-                    .thread([acquire_by_clock(1)]),
-            ),
+        subject.model(
+            Scenario::new("ticking clock")
+                .setup([a(2, 9)])
+                .clock([19, 20])
+                .thread([acquire_by_clock(1), acquire_by_clock(1)])
+                .thread([acquire_by_clock(1)]),
+        ),
         subject
             .model(Scenario::new("first use").thread([a(1, 3)]).thread([a(2, 1)]).thread([a(1, 12)]))
             .exhaustive(),
