@@ -248,7 +248,9 @@ def apply(changes, text, name):
 
 
 def run(models):
-    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS="--cfg tollgate_loom -Awarnings")
+    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS="--cfg tollgate_loom -Awarnings",
+               CARGO_INCREMENTAL="1", CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0",
+               CARGO_PROFILE_MODEL_STRIP="true")
     build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
     built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
     if built.returncode != 0:
