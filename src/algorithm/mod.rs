@@ -97,6 +97,9 @@ macro_rules! algorithm {
         impl $crate::Algorithm for $name {
             #[inline]
             fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
+                if let Some(answer) = $crate::decision::History::glance(self, cost, now) {
+                    return answer;
+                }
                 if !now.in_range() {
                     return false;
                 }
