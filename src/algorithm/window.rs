@@ -68,7 +68,7 @@ const BUCKETS: u64 = 10;
 const RING_MAX: u64 = 1 << 16;
 
 word! {
-    /// `bucket | total`: the state, and each slot.
+    /// `total | bucket`: the state, and each slot.
     Mark
 }
 
@@ -268,10 +268,15 @@ impl Window {
         Some(true)
     }
 
+    #[inline(never)]
+    fn take_slow(&self, now: Nanos, cost: u64) -> bool {
+        self.attempt(cost, now).unwrap_or_else(|| self.contend(now, cost))
+    }
+
     /// Attempts, after one that another caller got into, until one is undisturbed.
     #[cold]
     #[inline(never)]
-    fn contend(&self, cost: u64, now: Nanos) -> bool {
+    fn contend(&self, now: Nanos, cost: u64) -> bool {
         let backoff = Backoff::new();
         loop {
             backoff.spin();
@@ -343,13 +348,13 @@ impl History for Window {
         let next = Mark(seen.0.wrapping_add(cost_in_place));
         match state.compare_exchange(seen, next, AcqRel, Relaxed) {
             Ok(_) => Some(true), // O3, L1
-            Err(_) => Some(self.contend(cost, now)),
+            Err(_) => Some(self.contend(now, cost)),
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        self.attempt(cost, now).unwrap_or_else(|| self.contend(cost, now))
+        self.take_slow(now, cost)
     }
 
     fn look(&self, now: Nanos) -> WindowLook<'_> {
