@@ -23,7 +23,7 @@ run() {
     printf '=== %s: %d s\n' "$*" $((SECONDS - start))
 }
 
-install gcc libc6-dev binutils python3 valgrind
-for job in lint unit no_std; do
+install bsdutils binutils gcc libc6-dev procps python3 valgrind
+for job in lint unit no_std replay; do
     run "ci/$job.sh"
 done

@@ -142,7 +142,7 @@ pub(crate) fn check<H: History>(history: &H, cost: u64, now: Nanos) -> Decision 
     }
 }
 
-/// Tells what [`check`] would answer, and changes nothing.
+/// Tells whether [`check`] would admit, with the figures of now, and changes nothing.
 pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
     let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
     loop {

@@ -15,8 +15,9 @@ mod sync;
 mod time;
 
 pub use algorithm::{
-    Algorithm, Coverage, Fixed, FixedBuilder, Gcra, GcraBuilder, Lapsed, LeakyBucket, Log, LogBuilder,
-    Pacing, PacingBuilder, Reservation, TokenBucket, TwoWindow, TwoWindowBuilder, Window, WindowBuilder,
+    Algorithm, Compact, CompactBuilder, Coverage, Fixed, FixedBuilder, Gcra, GcraBuilder, Lapsed,
+    LeakyBucket, Log, LogBuilder, Pacing, PacingBuilder, Reservation, Sampled, SampledBuilder, TokenBucket,
+    TwoWindow, TwoWindowBuilder, Wheel, WheelBuilder, Window, WindowBuilder,
 };
 pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]

@@ -7,6 +7,9 @@ pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Re
 
 use bytemuck::Pod;
 
+mod lock;
+pub(crate) use lock::{Guard, Lock};
+
 /// An atomic 64-bit word that holds a packed value `T`.
 #[repr(transparent)]
 pub(crate) struct Word<T: Pod>(atomic::Atomic<T>);

@@ -66,6 +66,15 @@ impl Nanos {
     }
 }
 
+/// The smallest power of ten that is at least `n`: steps of that many nanoseconds keep decimal stamps exact.
+pub(crate) fn decimal_step(n: u64) -> u64 {
+    let mut step: u64 = 1;
+    while step < n {
+        step = step.saturating_mul(10);
+    }
+    step
+}
+
 impl core::ops::Add for Nanos {
     type Output = Self;
     #[inline]

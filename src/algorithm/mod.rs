@@ -1,21 +1,28 @@
 //! The algorithms, one file each, and the contract that they share.
 
+mod compact;
 mod epoch;
 mod fixed;
 mod gcra;
 mod log;
 mod pacing;
 mod rate;
+mod ring;
+mod sampled;
 mod two_window;
+mod wheel;
 mod window;
 
 use alloc::boxed::Box;
 
+pub use compact::{Compact, CompactBuilder};
 pub use fixed::{Fixed, FixedBuilder};
 pub use gcra::{Gcra, GcraBuilder, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder};
 pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
+pub use sampled::{Sampled, SampledBuilder};
 pub use two_window::{TwoWindow, TwoWindowBuilder};
+pub use wheel::{Wheel, WheelBuilder};
 pub use window::{Coverage, Window, WindowBuilder};
 
 use crate::{Decision, Nanos, Rule};
@@ -37,7 +44,8 @@ pub trait Algorithm: Send + Sync {
     /// [`Denied`](crate::Denied), which changed nothing.
     fn check_at(&self, cost: u64, now: Nanos) -> Decision;
 
-    /// Tells what [`check_at`](Algorithm::check_at) would answer, and stores nothing.
+    /// Tells whether [`check_at`](Algorithm::check_at) would admit, and stores nothing. The figures are those before
+    /// it would: what is left now.
     ///
     /// # Errors
     /// [`Denied`](crate::Denied).

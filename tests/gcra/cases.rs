@@ -210,6 +210,8 @@ fn f042_remaining_always_shows_the_full_capacity() {
     assert_eq!(bucket.check_at(1, at(6 * S)).unwrap().remaining, 0);
 }
 
+// F048 and F049 change the limits of a bucket in use, F050 cancels a waiter: neither exists here.
+
 // F043, taking as much as there is from a debt: there is no forced charge, hence no level below zero.
 
 #[test]

@@ -1,0 +1,154 @@
+//! Files as bytes: plain, gzip or zstd, told by their first bytes, or standard input.
+//!
+//! A compressed file may consist of several members or frames. Progress counts the bytes as stored.
+
+use std::{
+    fs::File,
+    io::{self, Cursor, Read},
+    path::Path,
+};
+
+use flate2::read::MultiGzDecoder;
+
+use super::{Error, Progress};
+
+/// Formats that are recognised only to say so.
+const OTHERS: &[(&[u8], &str)] = &[
+    (b"\xfd7zXZ\0", "xz"),
+    (b"BZh", "bzip2"),
+    (b"PK\x03\x04", "zip"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+];
+
+/// Reports every byte that passes.
+struct Counted<'p, R> {
+    inner: R,
+    progress: &'p dyn Progress,
+}
+
+/// How messages and the summary name a file.
+pub(super) fn name(path: &Path) -> String {
+    if is_standard_input(path) { "standard input".into() } else { path.display().to_string() }
+}
+
+/// Opens a file for reading and undoes its compression.
+///
+/// # Errors
+/// [`Error::Read`] naming the file: it can not be opened, or is compressed in a way not known here.
+pub(super) fn open<'p>(path: &Path, progress: &'p dyn Progress) -> Result<Box<dyn Read + 'p>, Error> {
+    let failed = |error| Error::Read { file: name(path), line: 0, error };
+    let stored: Box<dyn Read> = if is_standard_input(path) {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(failed)?)
+    };
+    decoded(Counted { inner: stored, progress }).map_err(failed)
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Undoes the compression that the first bytes name.
+fn decoded<'p>(mut stored: impl Read + 'p) -> io::Result<Box<dyn Read + 'p>> {
+    let mut magic = Vec::new();
+    stored.by_ref().take(6).read_to_end(&mut magic)?;
+    let whole = |magic| Cursor::new(magic).chain(stored);
+    match magic.as_slice() {
+        [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(whole(magic)))),
+        // A frame, or the skippable frame that parallel compressors put first.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Ok(Box::new(zstd::Decoder::new(whole(magic))?))
+        }
+        _ => match OTHERS.iter().find(|(start, _)| magic.starts_with(start)) {
+            Some((_, kind)) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("it is {kind}-compressed; gzip, zstd and plain text can be read"),
+            )),
+            None => Ok(Box::new(whole(magic))),
+        },
+    }
+}
+
+// === impl Counted ===
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.progress.bytes(n as u64);
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    fn read(stored: &[u8]) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        decoded(stored)?.read_to_end(&mut bytes).map(|_| bytes)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstandard(bytes: &[u8]) -> Vec<u8> {
+        zstd::encode_all(bytes, 1).unwrap()
+    }
+
+    #[test]
+    fn plain_text_is_itself() {
+        for text in [&b""[..], b"a", b"seven b", &[b'x'; 10_000]] {
+            assert_eq!(read(text).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn several_members_are_one_file() {
+        assert_eq!(read(&[gzip(b"one\n"), gzip(b""), gzip(b"two\n")].concat()).unwrap(), b"one\ntwo\n");
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"size"].concat();
+        assert_eq!(
+            read(&[skippable, zstandard(b"one\n"), zstandard(b"two\n")].concat()).unwrap(),
+            b"one\ntwo\n"
+        );
+    }
+
+    #[test]
+    fn a_torn_file_is_an_error() {
+        let text = (0..9_999_u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>();
+        for stored in [gzip(&text), zstandard(&text)] {
+            assert_eq!(read(&stored).unwrap(), text);
+            assert!(read(&stored[..stored.len() / 2]).is_err());
+        }
+    }
+
+    #[test]
+    fn other_compressions_are_named() {
+        let error = read(b"BZh91AY&SY").unwrap_err();
+        assert_eq!(error.to_string(), "it is bzip2-compressed; gzip, zstd and plain text can be read");
+    }
+
+    #[test]
+    fn progress_counts_bytes_as_stored() {
+        struct Sum(std::cell::Cell<u64>);
+        impl Progress for Sum {
+            fn bytes(&self, n: u64) {
+                self.0.set(self.0.get() + n);
+            }
+            fn phase(&self, _: &str) {}
+        }
+        let stored = gzip(&[b'x'; 100_000]);
+        let sum = Sum(0.into());
+        let counted = Counted { inner: stored.as_slice(), progress: &sum };
+        decoded(counted).unwrap().read_to_end(&mut Vec::new()).unwrap();
+        assert_eq!(sum.0.get(), stored.len() as u64);
+    }
+}

@@ -1,0 +1,68 @@
+//! Running the tool as a user does. Each test file uses its part of this.
+#![allow(dead_code)]
+
+use std::{
+    io::Write,
+    process::{Command, Output, Stdio},
+    thread,
+};
+
+/// What a run printed, and how it ended.
+pub(crate) struct Ran {
+    /// The exit code; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+/// The tool, ready to be given arguments; nothing of the tester's terminal reaches it.
+pub(crate) fn tollgate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.env_remove("NO_COLOR").env("TERM", "xterm").stdin(Stdio::null());
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"));
+    command
+}
+
+/// Runs the tool with these arguments.
+pub(crate) fn run(args: &[&str]) -> Ran {
+    tollgate().args(args).output().expect("the tool starts").into()
+}
+
+/// Replays `log`, given on standard input, with these options.
+pub(crate) fn replay(log: impl AsRef<[u8]>, options: &[&str]) -> Ran {
+    let mut command = tollgate();
+    command.args(["replay", "-"]).args(options);
+    feed(&mut command, log.as_ref())
+}
+
+/// Runs a command with `log` as its standard input.
+pub(crate) fn feed(command: &mut Command, log: &[u8]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the tool starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    thread::scope(|scope| {
+        // A tool that stops early closes its end: then the rest of the log is not for it.
+        scope.spawn(move || drop(stdin.write_all(log)));
+        child.wait_with_output().expect("the tool ends").into()
+    })
+}
+
+/// Replays `log` with these options and reads the JSON.
+pub(crate) fn json(log: impl AsRef<[u8]>, options: &[&str]) -> serde_json::Value {
+    let ran = replay(log, &[&["--json"], options].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    serde_json::from_str(&ran.out).expect("JSON")
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}

@@ -1,0 +1,10 @@
+//! The contract, held against naive oracles, the field's textbook traces, and threads.
+
+mod agrees;
+mod cases;
+mod examples;
+mod forms;
+mod oracle;
+mod properties;
+mod threads;
+mod traces;
