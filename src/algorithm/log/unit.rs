@@ -11,9 +11,9 @@
 //! | I5 | the hint is the end or one before it, and never decreases           | a claim past the hint moves the hint first   |
 //!
 //! # Linearization points
-//! L1 admission: the CAS of slot `t`. It finds the slot as it was read (I4): `t` was still the end, so the slots read
-//! in between belong to the laps they were read for. L2 refusal: the load that found slot `t` unclaimed. The hint,
-//! read again unchanged after the slots, proves the same (I5).
+//! L1 admission: the CAS of slot `t`. L2 refusal: the load that found slot `t` unclaimed. The hint, found unchanged
+//! after the slots were read, proves that they belong to the laps they were read for (I5): a refusal and a claim at
+//! the hint read it again, a claim past it moves it.
 //!
 //! # Progress
 //! Lock-free: a caller starts over only when another moved the hint or claimed the slot. A thread that dies between
@@ -93,6 +93,8 @@ fn attempt(log: &Log, now: Nanos) -> Option<bool> {
 fn claim(log: &Log, end: &End, at: Stamp) -> Option<bool> {
     if end.past_hint {
         log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4
+    } else if !unmoved(log, end) {
+        return None;
     }
     let slot = log.ring.slot_at(&log.block, end.index);
     slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1
