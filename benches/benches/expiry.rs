@@ -31,15 +31,14 @@ impl Deque {
     }
 }
 
-/// The time of one call, before which all that the others filled expires, as often as asked.
-fn last_of(times: u64, mut call: impl FnMut(Nanos) -> bool) -> Duration {
-    let mut now = START;
+/// The time of one call, before which all that the others filled expires, as often as asked; from `now` on.
+fn last_of(times: u64, now: &mut Nanos, mut call: impl FnMut(Nanos) -> bool) -> Duration {
     let mut timed = Duration::ZERO;
     for _ in 0..times {
-        while call(now) {}
-        now = now + WINDOW;
+        while call(*now) {}
+        *now = *now + WINDOW;
         let start = Instant::now();
-        let admitted = black_box(call(black_box(now)));
+        let admitted = black_box(call(black_box(*now)));
         timed += start.elapsed();
         assert!(admitted);
     }
@@ -49,13 +48,14 @@ fn last_of(times: u64, mut call: impl FnMut(Nanos) -> bool) -> Duration {
 fn expiry(criterion: &mut Criterion) {
     for (name, max_cost) in [("log", u64::MAX), ("log of single permits", 1)] {
         let log = Log::builder(LIMIT, WINDOW.into()).max_cost(max_cost).build().unwrap();
+        let mut now = START;
         criterion.bench_function(&format!("{LIMIT} expire, {name}"), |bencher| {
-            bencher.iter_custom(|times| last_of(times, |now| log.try_acquire_at(1, now)));
+            bencher.iter_custom(|times| last_of(times, &mut now, |now| log.try_acquire_at(1, now)));
         });
     }
-    let mut deque = Deque::default();
+    let (mut deque, mut now) = (Deque::default(), START);
     criterion.bench_function(&format!("{LIMIT} expire, deque"), |bencher| {
-        bencher.iter_custom(|times| last_of(times, |now| deque.try_acquire_at(now)));
+        bencher.iter_custom(|times| last_of(times, &mut now, |now| deque.try_acquire_at(now)));
     });
     criterion.bench_function("nothing, the clock alone", |bencher| {
         bencher.iter_custom(|times| (0..times).map(|_| Instant::now().elapsed()).sum());
