@@ -46,9 +46,9 @@ fn windows(criterion: &mut Criterion) {
         ("1 h", SECOND * 3_600),
         ("1 day", SECOND * 86_400),
     ] {
-        let step = window * 2 / 1_000;
-        Row::admitted(format!("log, window {name}, admitted"), log(1_000, window), step).bench(criterion);
-        Row::refused(format!("log, window {name}, refused"), log(1_000, window)).bench(criterion);
+        let step = window * 2 / 1_000_000;
+        Row::admitted(format!("log, window {name}, admitted"), log(1_000_000, window), step).bench(criterion);
+        Row::refused(format!("log, window {name}, refused"), log(1_000_000, window)).bench(criterion);
         let limit = counter_limit(window / 10).min(1 << 27);
         let step = (window * 2 / limit as u32).max(Duration::from_nanos(1));
         let row =
