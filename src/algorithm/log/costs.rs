@@ -152,8 +152,9 @@ fn pack(log: &Log, bank: usize, time: Nanos, end: Pos) -> Head {
 #[inline(always)]
 fn next(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
     let end = log.ring.ahead(newest.end(log), cost);
-    (at.as_nanos() - base_of(log, newest.seen) <= log.span_mask)
-        .then(|| pack(log, bank_of(newest.seen), at, end))
+    // Wraps, or differs from the base that the time was decoded by, only if the head has moved: the claim will fail.
+    let ahead = at.as_nanos().wrapping_sub(base_of(log, newest.seen));
+    (ahead <= log.span_mask).then(|| pack(log, bank_of(newest.seen), at, end))
 }
 
 /// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
@@ -235,7 +236,8 @@ fn switch_bank(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<bool>
     let base = word.load(Acquire); // O6
     if base.0 <= base_of(log, newest.seen) {
         // A leftover: propose a base that callers half a span before and after this one can use as well.
-        let proposal = Base(at.as_nanos() - log.span_mask.div_ceil(2));
+        // (It saturates only if the head has moved, and then is not put.)
+        let proposal = Base(at.as_nanos().saturating_sub(log.span_mask.div_ceil(2)));
         if unmoved(log, newest) {
             let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7
         }
