@@ -4,7 +4,7 @@
 //! Span edges are the multiples of the width from the clock's zero, shifted by a phase. The index takes the
 //! lower bits of a word, as many as the last moment a limiter accepts ([`Nanos::MAX`]) needs, so it never
 //! wraps; the upper bits, the rest, are for counts. A word of zeros is index 0, rest 0. Counts lie above so that
-//! they are added and subtracted in place: what carries out of them leaves the word.
+//! they are added and subtracted in place: what carries out of them leaves the word. A flag may lie between.
 //!
 //! # Invariants
 //! | id | always                                           | kept by                    |
@@ -17,7 +17,7 @@ use core::{num::NonZeroU64, time::Duration};
 
 use crate::{ConfigError, Nanos};
 
-/// How a 64-bit word is split into `rest | index`, and which moments an index stands for.
+/// How a 64-bit word is split into `rest | index`, or `rest | flag | index`, and which moments an index stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     width: NonZeroU64,
@@ -25,7 +25,8 @@ pub(crate) struct Split {
     lead: u64,
     /// When span 0 ends.
     first_end: u64,
-    index_bits: u32,
+    /// Bits of index and flag.
+    low_bits: u32,
     index_mask: u64,
     /// One of the rest, where it lies in a word.
     unit: u64,
@@ -51,9 +52,26 @@ impl Split {
         let lead = if phase == Nanos::ZERO { 0 } else { (width - phase).as_nanos() };
         let first_end = width.as_nanos() - lead;
         // 1 to MAX, so that 2 to 63 bits remain.
-        let index_bits = u64::BITS - ((Nanos::MAX.as_nanos() + lead) / width_ns).leading_zeros();
-        let unit = 1 << index_bits;
-        Ok(Self { width: width_ns, lead, first_end, index_bits, index_mask: unit - 1, unit })
+        let low_bits = u64::BITS - ((Nanos::MAX.as_nanos() + lead) / width_ns).leading_zeros();
+        let unit = 1 << low_bits;
+        Ok(Self { width: width_ns, lead, first_end, low_bits, index_mask: unit - 1, unit })
+    }
+
+    /// The same with a flag between index and rest, which has a bit less.
+    pub(crate) fn with_flag(self) -> Self {
+        Self { low_bits: self.low_bits + 1, unit: self.unit << 1, ..self }
+    }
+
+    /// The flag, where it lies in a word.
+    #[inline]
+    pub(crate) fn flag(&self) -> u64 {
+        self.unit >> 1
+    }
+
+    /// Whether two words have the same index, and the same flag.
+    #[inline]
+    pub(crate) fn is_whole(&self, difference: u64) -> bool {
+        difference & (self.unit - 1) == 0
     }
 
     /// The width of a span in nanoseconds.
@@ -65,13 +83,13 @@ impl Split {
     /// Bits above the index.
     #[inline]
     pub(crate) fn rest_bits(&self) -> u32 {
-        u64::BITS - self.index_bits
+        u64::BITS - self.low_bits
     }
 
     /// The largest rest.
     #[inline]
     pub(crate) fn rest_max(&self) -> u64 {
-        u64::MAX >> self.index_bits
+        u64::MAX >> self.low_bits
     }
 
     /// The index in a word.
@@ -83,14 +101,14 @@ impl Split {
     /// The rest in a word.
     #[inline]
     pub(crate) fn rest(&self, word: u64) -> u64 {
-        word >> self.index_bits
+        word >> self.low_bits
     }
 
     /// A word from its index and its rest, which must not exceed [`rest_max`](Self::rest_max).
     #[inline]
     pub(crate) fn pack(&self, index: u64, rest: u64) -> u64 {
         debug_assert!(rest <= self.rest_max());
-        rest << self.index_bits | index
+        rest << self.low_bits | index
     }
 
     /// `n` of the rest as they lie in a word, to be added or compared there; wraps.

@@ -7,9 +7,9 @@
 //! # State
 //! | bits           | field   | meaning                                                    |
 //! |----------------|---------|------------------------------------------------------------|
+//! | upper          | `index` | windows since the clock's zero; as wide as it can ever get |
 //! | half the rest  | `prev`  | permits admitted in window `index - 1`                     |
 //! | half the rest  | `cur`   | permits admitted in window `index`                         |
-//! | lower          | `index` | windows since the clock's zero; as wide as it can ever get |
 //!
 //! # Invariants
 //! | id | always                       | kept by              | checked by                              |
@@ -62,7 +62,7 @@ use crate::{
 ///
 /// **Accuracy.** An estimate, right to within one permit when the previous window's admissions were spread
 /// evenly. At worst, with limit `L` and window `W`:
-/// - *over*: less than `2 L` in any true window, at most `L + floor(L (W - 2 ns) / W)`. Reached by `L` permits
+/// - *over*: less than `2 L` in any true window, at most `L + floor(L (W - 2 ns) / W)` (`L` for a window of 1 ns). Reached by `L` permits
 ///   in the last nanosecond of a window and a burst just before the end of the next.
 /// - *late*: a permit comes back at most one window late. A refusal means that the admissions of the last `2 W`
 ///   left no room, not that those of the last `W` did. Reached by `L` permits at a window's edge: one window
@@ -72,7 +72,7 @@ use crate::{
 /// window's start. A wait is at most `2 W`. An older time within the newest window is judged as it stands, with
 /// all that was charged since.
 ///
-/// **State.** One word, `previous | current | window index`. The index is wide enough for every moment up to
+/// **State.** One word, `window index | previous | current`. The index is wide enough for every moment up to
 /// [`Nanos::MAX`]; what it leaves bounds the limit:
 ///
 /// | window | largest limit |
@@ -138,7 +138,7 @@ pub(crate) struct TwoWindowLook {
 }
 
 word!(
-    /// `prev | cur | index`: split by the window's width, then in halves.
+    /// `index | prev | cur`: split by the window's width, then in halves.
     State
 );
 

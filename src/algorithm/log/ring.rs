@@ -240,15 +240,13 @@ impl Heads {
 // === impl LogLook ===
 
 impl LogLook<'_> {
-    /// How long the admission `back` places before the end (1 to the capacity) stays in the window of `rule`.
-    fn stay(&self, back: u64, rule: usize) -> Nanos {
+    /// How long the admission `back` places before the end (1 to the capacity) stays in the window of `rule`. `None`:
+    /// a later admission lies there, which the head may not yet show.
+    fn stay(&self, back: u64, rule: usize) -> Option<Nanos> {
         let pos = self.ring.back(self.end, back);
         let slot = self.ring.slot(self.block, pos).load(Acquire); // O2
-        let slot = match self.unfilled {
-            Some(newest) if !slot.is_of(pos) => newest.slot(pos),
-            _ => slot,
-        };
-        self.rules[rule].stay(slot, self.at)
+        let slot = if slot.is_of(pos) { slot } else { self.unfilled?.slot(pos) };
+        Some(self.rules[rule].stay(slot, self.at))
     }
 
     /// The answer, if the history has not moved on since the look began.
@@ -267,7 +265,7 @@ impl Look for LogLook<'_> {
         let (mut used, mut left) = (0, self.ring.cap + 1);
         while left - used > 1 {
             let middle = used + (left - used) / 2;
-            if self.stay(middle, rule) > Nanos::ZERO {
+            if self.stay(middle, rule)? > Nanos::ZERO {
                 used = middle;
             } else {
                 left = middle;
@@ -280,6 +278,6 @@ impl Look for LogLook<'_> {
         if keep >= self.ring.cap {
             return Some(Nanos::ZERO);
         }
-        self.still(self.stay(keep + 1, rule))
+        self.still(self.stay(keep + 1, rule)?)
     }
 }
