@@ -7,10 +7,10 @@
 //! | I1 | a new block is all zeros, which every head and slot type allows | `Block::zeroed`, bound `Zeroed` |
 //! | I2 | a block's layout is that of its length                          | `Block::layout`                |
 
-use alloc::{
-    alloc::{Layout, alloc_zeroed},
-    boxed::Box,
-};
+#[cfg(not(tollgate_loom))]
+use alloc::alloc::{Layout, alloc_zeroed};
+use alloc::boxed::Box;
+#[cfg(not(tollgate_loom))]
 use core::ptr;
 
 use bytemuck::Pod;
@@ -18,18 +18,24 @@ use crossbeam_utils::CachePadded;
 
 use crate::{ConfigError, sync::Word};
 
-/// Head words that are valid, and mean "nothing admitted yet", when all their bytes are zero.
+/// Head words that are valid, and mean "nothing admitted yet", when all their bytes are zero: their default.
 ///
 /// # Safety
 /// The type consists of [`Word`]s alone.
-pub(crate) unsafe trait Zeroed {}
+pub(crate) unsafe trait Zeroed: Default {}
 
 /// Head words `H`, then a ring of slots `S`.
 #[repr(C)]
 pub(crate) struct Block<H: Zeroed, S: Pod> {
     pub(crate) head: CachePadded<H>,
-    pub(crate) slots: [Word<S>],
+    pub(crate) slots: Slots<S>,
 }
+
+#[cfg(not(tollgate_loom))]
+type Slots<S> = [Word<S>];
+/// The words of a model must each be made, and are larger: its block is in two pieces.
+#[cfg(tollgate_loom)]
+type Slots<S> = Box<[Word<S>]>;
 
 // === impl Block ===
 
@@ -38,6 +44,7 @@ impl<H: Zeroed, S: Pod> Block<H, S> {
     ///
     /// # Errors
     /// [`ConfigError::Memory`] if there is not that much.
+    #[cfg(not(tollgate_loom))]
     pub(crate) fn zeroed(len: usize) -> Result<Box<Self>, ConfigError> {
         let bytes = size_of::<CachePadded<H>>().saturating_add(len.saturating_mul(size_of::<Word<S>>()));
         let layout = Self::layout(len).ok_or(ConfigError::Memory { bytes })?;
@@ -52,7 +59,14 @@ impl<H: Zeroed, S: Pod> Block<H, S> {
         Ok(unsafe { Box::from_raw(block) })
     }
 
+    #[cfg(tollgate_loom)]
+    pub(crate) fn zeroed(len: usize) -> Result<Box<Self>, ConfigError> {
+        let slots = (0..len).map(|_| Word::default()).collect();
+        Ok(Box::new(Self { head: CachePadded::default(), slots }))
+    }
+
     /// The layout of a block with `len` slots.
+    #[cfg(not(tollgate_loom))]
     fn layout(len: usize) -> Option<Layout> {
         let slots = Layout::array::<Word<S>>(len).ok()?;
         let (layout, _) = Layout::new::<CachePadded<H>>().extend(slots).ok()?;
@@ -64,10 +78,11 @@ impl<H: Zeroed, S: Pod> Block<H, S> {
         size_of_val(self)
     }
 
-    /// Makes every slot zero again; the head is the caller's to clear.
-    pub(crate) fn clear_slots(&mut self) {
+    /// Makes every word zero again.
+    pub(crate) fn clear(&mut self) {
+        self.head = CachePadded::default();
         for slot in &mut self.slots {
-            *slot.get_mut() = S::zeroed();
+            *slot = Word::default();
         }
     }
 }

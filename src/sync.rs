@@ -1,18 +1,27 @@
-//! The one door to atomics: typed 64-bit words, orderings, and the spin hint.
+//! The one door to atomics: typed 64-bit words and orderings.
 //!
-//! Nothing else in the crate names an atomic, so a checker that swaps the words behind this door sees every
-//! access of every algorithm.
+//! Nothing else in the crate names an atomic. Real words in real builds; under `--cfg tollgate_loom` the words of a
+//! model checker, which then sees every access of every algorithm.
+
+#[cfg(all(tollgate_loom, any(not(feature = "loom"), feature = "std")))]
+compile_error!("--cfg tollgate_loom needs --no-default-features --features loom; run ci/loom.sh");
 
 pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
-
-use bytemuck::Pod;
 
 mod lock;
 pub(crate) use lock::{Guard, Lock};
 
-/// An atomic 64-bit word that holds a packed value `T`.
-#[repr(transparent)]
-pub(crate) struct Word<T: Pod>(atomic::Atomic<T>);
+#[cfg(tollgate_loom)]
+mod modelled;
+#[cfg(tollgate_loom)]
+pub(crate) use modelled::Word;
+#[cfg(not(tollgate_loom))]
+mod real;
+#[cfg(not(tollgate_loom))]
+pub(crate) use real::Word;
+
+/// How many low bits of a time a packed head may keep: few under the model, so that they wrap at once.
+pub(crate) const SPAN_BITS_MAX: u32 = if cfg!(tollgate_loom) { 5 } else { 62 };
 
 /// Declares a packed word: a `u64` with a name, whose fields the declaring module decodes.
 macro_rules! word {
@@ -30,54 +39,25 @@ macro_rules! word {
 }
 pub(crate) use word;
 
+/// Declares a constructor that is `const`, but not under the model, whose words are not.
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty $body:block) => {
+        #[cfg(not(tollgate_loom))]
+        $(#[$meta])*
+        $vis const fn $name($($arg: $ty),*) -> $ret $body
+
+        #[cfg(tollgate_loom)]
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) -> $ret $body
+    };
+}
+pub(crate) use const_fn;
+
 // === impl Word ===
 
-impl<T: Pod> Word<T> {
-    /// A word that is not 64 bits, or that the machine would guard by a lock, does not compile.
-    const LOCK_FREE: () = assert!(size_of::<T>() == 8 && atomic::Atomic::<T>::is_lock_free());
-
-    pub(crate) const fn new(value: T) -> Self {
-        let () = Self::LOCK_FREE;
-        Self(atomic::Atomic::new(value))
-    }
-
-    #[inline]
-    pub(crate) fn load(&self, order: Ordering) -> T {
-        self.0.load(order)
-    }
-
-    #[inline]
-    pub(crate) fn store(&self, value: T, order: Ordering) {
-        let () = Self::LOCK_FREE;
-        self.0.store(value, order);
-    }
-
-    #[inline]
-    pub(crate) fn compare_exchange(
-        &self,
-        current: T,
-        new: T,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<T, T> {
-        let () = Self::LOCK_FREE;
-        self.0.compare_exchange(current, new, success, failure)
-    }
-
-    #[inline]
-    pub(crate) fn compare_exchange_weak(
-        &self,
-        current: T,
-        new: T,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<T, T> {
-        let () = Self::LOCK_FREE;
-        self.0.compare_exchange_weak(current, new, success, failure)
-    }
-
-    /// The value, by exclusive access: no ordering is needed.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut()
+impl<T: bytemuck::Pod> Default for Word<T> {
+    /// All zeros.
+    fn default() -> Self {
+        Self::new(T::zeroed())
     }
 }

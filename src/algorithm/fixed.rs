@@ -144,7 +144,7 @@ impl Fixed {
     }
 
     fn clear(&mut self) {
-        *self.word.get_mut() = State(0);
+        self.word = CachePadded::default();
     }
 }
 
@@ -210,7 +210,7 @@ impl FixedBuilder {
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        let word = CachePadded::new(Word::new(State(0)));
+        let word = CachePadded::default();
         Ok(Fixed { word, split, rule, max_cost, ceiling: rule.limit.min(max_cost) })
     }
 }

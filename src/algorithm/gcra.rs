@@ -219,7 +219,7 @@ impl Gcra {
     }
 
     pub(super) fn clear(&mut self) {
-        *self.word.get_mut() = Tat(0);
+        self.word = CachePadded::default();
     }
 }
 
@@ -287,7 +287,7 @@ impl GcraBuilder {
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        let word = CachePadded::new(Word::new(Tat(0)));
+        let word = CachePadded::default();
         let (span, ceiling) = (rate.charge(burst), burst.min(max_cost));
         Ok(Gcra { word, rate, span, ceiling, burst, max_cost, rule })
     }

@@ -181,7 +181,7 @@ impl TwoWindow {
     }
 
     fn clear(&mut self) {
-        *self.word.get_mut() = State(0);
+        self.word = CachePadded::default();
     }
 }
 
@@ -252,7 +252,7 @@ impl TwoWindowBuilder {
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        let word = CachePadded::new(Word::new(State(0)));
+        let word = CachePadded::default();
         Ok(TwoWindow { word, split, half, half_max, rule, max_cost, ceiling: rule.limit.min(max_cost) })
     }
 }

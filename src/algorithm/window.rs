@@ -78,6 +78,7 @@ word! {
     Mark
 }
 
+#[derive(Default)]
 struct Heads {
     state: Word<Mark>,
 }
@@ -208,8 +209,7 @@ impl Window {
     }
 
     fn clear(&mut self) {
-        *self.block.head.state.get_mut() = Mark(0);
-        self.block.clear_slots();
+        self.block.clear();
     }
 
     #[inline]

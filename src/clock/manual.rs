@@ -9,7 +9,7 @@
 
 use crate::{
     Clock, Nanos,
-    sync::{Acquire, Relaxed, Release, Word},
+    sync::{Acquire, Relaxed, Release, Word, const_fn},
 };
 
 /// A clock for tests and simulations: it shows what it was last set to.
@@ -35,14 +35,18 @@ pub struct Manual(Word<u64>);
 // === impl Manual ===
 
 impl Manual {
-    /// A clock that shows zero.
-    pub const fn new() -> Self {
-        Self::at(Nanos::ZERO)
+    const_fn! {
+        /// A clock that shows zero.
+        pub fn new() -> Self {
+            Self::at(Nanos::ZERO)
+        }
     }
 
-    /// A clock that shows `now`.
-    pub const fn at(now: Nanos) -> Self {
-        Self(Word::new(now.as_nanos()))
+    const_fn! {
+        /// A clock that shows `now`.
+        pub fn at(now: Nanos) -> Self {
+            Self(Word::new(now.as_nanos()))
+        }
     }
 
     /// Shows `now` from here on, be it later or earlier than before.

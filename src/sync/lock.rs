@@ -85,7 +85,7 @@ mod spin {
     // === impl Lock ===
 
     impl<T> Lock<T> {
-        pub(crate) const fn new(value: T) -> Self {
+        pub(crate) fn new(value: T) -> Self {
             Self { held: Word::new(0), value: UnsafeCell::new(value) }
         }
 

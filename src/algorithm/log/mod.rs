@@ -35,6 +35,7 @@ use core::time::Duration;
 
 use crate::{
     ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules,
+    sync::SPAN_BITS_MAX,
 };
 use ring::{Geometry, Head, LogBlock, LogLook, LookBack, Pos, Stamp};
 
@@ -119,8 +120,7 @@ impl Log {
     }
 
     fn clear(&mut self) {
-        self.block.head.clear();
-        self.block.clear_slots();
+        self.block.clear();
     }
 
     #[inline]
@@ -204,6 +204,7 @@ impl LogBuilder {
         let ring = Geometry::new(cap, if unit { u64::BITS } else { 0 });
         let glanced = if rules.len() == 1 { ceiling } else { 0 };
         let pos_bits = ring.mask.count_ones();
+        let span_bits = (u64::BITS - 1).saturating_sub(pos_bits).min(SPAN_BITS_MAX);
         let mut look_backs = [LookBack::default(); RULES_MAX];
         for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
             *look_back = LookBack::new(rule);
@@ -216,8 +217,7 @@ impl LogBuilder {
             glances: Glances { costs: if unit { 0 } else { glanced }, unit: if unit { glanced } else { 0 } },
             look_backs,
             pos_bits,
-            // Not used in the unit form, whose positions fill the word.
-            span_mask: u64::MAX.checked_shr(pos_bits + 1).unwrap_or(0),
+            span_mask: (1 << span_bits) - 1,
             ring,
             block: Block::zeroed(cap as usize)?,
         })

@@ -28,6 +28,7 @@ word! {
 }
 
 /// The words before the ring.
+#[derive(Default)]
 pub(super) struct Heads {
     pub(super) head: Word<Head>,
     pub(super) bases: [Word<Base>; 2],
@@ -223,17 +224,6 @@ impl Geometry {
         unsafe { assert_unchecked(index.0 & 1 == 0) };
         // SAFETY: I2: positions and indices stay below the capacity, which is the length of the ring.
         unsafe { block.slots.get_unchecked((index.0 >> 1) as usize) }
-    }
-}
-
-// === impl Heads ===
-
-impl Heads {
-    pub(super) fn clear(&mut self) {
-        *self.head.get_mut() = Head(0);
-        for base in &mut self.bases {
-            *base.get_mut() = Base(0);
-        }
     }
 }
 

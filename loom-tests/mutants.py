@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Breaks the core in one place at a time and expects the models to notice.
+
+    loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these
+
+Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks. A text that
+is not found exactly once is an error: mutants follow the code. `LIVES` names the reason why no model can notice.
+"""
+
+import os, pathlib, shutil, subprocess, sys, time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
+TREE = TARGET / "tree"
+
+DIES, VOID = "dies", "void"
+
+
+class LIVES(str):
+    pass
+
+
+UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs", "ring", "mod"))
+WINDOW, GCRA, FIXED, TWO, PACING = (
+    f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
+REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
+
+# (name, models that are run, file, [(text, replacement)], what happens)
+MUTANTS = [
+    # --- the log, unit form
+    ("unit: check, then store", "log unit", UNIT, [(
+        "slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).ok()?; // O5, L1",
+        "slot.store(at.slot(pos), Release);")], DIES),
+    ("unit: the hint is stored, not swapped", "log unit", UNIT, [(
+        "log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed).ok()?; // O4",
+        "log.block.head.head.store(Head(pos.0), Release);")], DIES),
+    ("unit: a lost hint is not noticed", "log unit", UNIT, [(
+        "log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed).ok()?; // O4",
+        "let _ = log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed);")], DIES),
+    ("unit: the hint is not moved", "log unit", UNIT, [(
+        "if end.past_hint {\n        log.", "if false {\n        log.")], DIES),
+    ("unit: no re-read of the head", "log unit", UNIT, [(
+        "    if !unmoved(log, &end) {\n        return None;\n    }\n", "")], DIES),
+    ("unit: refuse when the head moved", "log unit", UNIT, [(
+        "    if !unmoved(log, &end) {\n        return None;\n    }\n",
+        "    if !unmoved(log, &end) {\n        return Some(false);\n    }\n")], DIES),
+    ("unit: refuse on contention", "log unit", UNIT, [(
+        "slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).ok()?; // O5, L1\n    Some(true)",
+        "Some(slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).is_ok())")], DIES),
+    ("unit: parity ignored", "log unit", UNIT, [(
+        "if slot.is_of(Pos(hint.0)) {", "if slot.0 >> 63 != 0 {")], DIES),
+    ("unit: no walk from the hint", "log unit", UNIT, [(
+        "if slot.is_of(Pos(hint.0)) {", "if false {")], DIES),
+    ("unit: no clamp to the newest time", "log unit", UNIT, [(
+        "    let at = Stamp::new(now).max(end.newest.stamp());\n    let past",
+        "    let at = Stamp::new(now);\n    let past")], DIES),
+    ("unit: another rule's look-back", "log unit", UNIT, [(
+        "log.ring.back(end.pos(log), rule.limit)", "log.ring.back(end.pos(log), log.look_backs()[0].limit)")], DIES),
+    ("unit: the end slot read again", "log unit", UNIT, [(
+        "let slot = if rule.limit == log.ring.cap {", "let slot = if false {")], DIES),
+    ("unit: the first rule only", "log unit", UNIT, [(
+        "log.look_backs().iter().all(|rule| {", "log.look_backs()[..1].iter().all(|rule| {")], DIES),
+    ("unit: a slot keeps its parity", "log unit", RING, [(
+        "Slot(WRITTEN | self.0 ^ (pos.0 & 1))", "Slot(WRITTEN | self.0)")], DIES),
+    ("log: boundary a tick early", "log", RING, [(
+        "past: (rule.window.as_nanos() << 1)", "past: ((rule.window.as_nanos() - 1) << 1)")], DIES),
+    ("log: boundary a tick late", "log", RING, [(
+        "past: (rule.window.as_nanos() << 1)", "past: ((rule.window.as_nanos() + 1) << 1)")], DIES),
+    ("log: < for <= at the boundary", "log", RING, [(
+        "at.0.wrapping_sub(slot.0).cast_signed() >= self.past", "at.0.wrapping_sub(slot.0).cast_signed() > self.past")],
+     DIES),
+    # --- the log, form with costs
+    ("costs: check, then store", "log costs", COSTS, [(
+        "log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1",
+        "log.block.head.head.store(next, crate::sync::Release);")], DIES),
+    ("costs: refuse on contention", "log costs", COSTS, [(
+        "log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1\n    Some(true)",
+        "Some(log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).is_ok())")], DIES),
+    ("costs: no fill", "log costs", COSTS, [("    fill(log, &newest)?;\n", "")], DIES),
+    ("costs: fill without re-check", "log costs", COSTS, [(
+        "    if !unmoved(log, newest) {\n        return None;\n    }\n    let filled", "    let filled")], DIES),
+    ("costs: fill stores", "log costs", COSTS, [(
+        "let _ = log.ring.slot(&log.block, pos).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
+        "let _ = old; log.ring.slot(&log.block, pos).store(filled, crate::sync::Release);")], DIES),
+    ("costs: fill from the end down", "log costs", COSTS, [(
+        "    for _ in 0..unfilled {\n        let old = load(first);",
+        "    first = log.ring.back(newest.end(log), 1);\n    for _ in 0..unfilled {\n        let old = load(first);"), (
+        "        first = log.ring.ahead(first, 1);\n", "        first = log.ring.back(first, 1);\n")], DIES),
+    ("costs: fill the last slot only", "log costs", COSTS, [(
+        "    fill_many(log, newest, before)\n", "    let _ = (before, fill_many as fn(_, _, _) -> _);\n    fill_one(log, newest, last, slot)\n")],
+     DIES),
+    ("costs: an unfilled slot is believed", "log costs", COSTS, [(
+        "let slot = if slot.is_of(pos) { slot } else { Stamp::new(newest.time).slot(pos) };", "")], DIES),
+    ("costs: a ring of one slot", "log costs", LOG, [(
+        ".max(if self.max_cost == 1 { 1 } else { 2 })", ".max(1)")], DIES),
+    ("costs: first refusal without re-check", "log costs", COSTS, [(
+        "if !rule.is_past(slot, at) && unmoved(log, &newest) {", "if !rule.is_past(slot, at) {")], DIES),
+    ("costs: second refusal without re-check", "log costs", COSTS, [(
+        "return unmoved(log, &newest).then_some(false); // L2", "return Some(false);")], DIES),
+    ("costs: no clamp to the newest time", "log costs", COSTS, [(
+        "    let at = now.max(newest.time);\n    if !log", "    let at = now;\n    if !log")], DIES),
+    ("costs: cost ignored in the look-back", "log costs", COSTS, [(
+        "let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);",
+        "let _ = cost; let pos = log.ring.back(newest.end(log), rule.limit);")], DIES),
+    ("costs: the first rule only", "log costs", COSTS, [(
+        "if !log.look_backs().iter().all(", "if !log.look_backs()[..1].iter().all(")], DIES),
+    ("costs: proposal without check", "log costs", COSTS, [(
+        "        if unmoved(log, newest) {\n            let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7\n        }\n",
+        "        let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed);\n")], DIES),
+    ("costs: proposal stored", "log costs", COSTS, [(
+        "let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7",
+        "word.store(proposal, crate::sync::Release);")], DIES),
+    ("costs: the base in use overwritten", "log costs", COSTS, [(
+        "let bank = 1 - bank_of(newest.seen);", "let bank = bank_of(newest.seen);")], DIES),
+    ("costs: one base for both banks", "log costs", COSTS, [(
+        "log.block.head.bases[bank_of(seen)].load(Acquire)", "log.block.head.bases[0].load(Acquire)")], DIES),
+    ("costs: no bank switch", "log costs", COSTS, [(
+        "    if at.as_nanos() - newest.base > log.span_mask {\n        return switch_bank(log, &newest, cost, at);\n    }\n",
+        "    let _ = switch_bank as fn(_, _, _, _) -> _;\n")], DIES),
+    ("costs: an abandoned proposal is not passed", "log costs", COSTS, [(
+        "    if (at - base_time).as_nanos() > log.span_mask {", "    if false {")], DIES),
+    ("costs: switch below the proposed base", "log costs", COSTS, [(
+        "pack(log, bank, at.max(base_time), end)", "pack(log, bank, at, end)")], DIES),
+    ("costs: pass below the proposed base", "log costs", COSTS, [(
+        "pack(log, bank, newest.time.max(base_time), newest.end(log))", "pack(log, bank, newest.time, newest.end(log))")],
+     DIES),
+    # --- the counter
+    ("counter: check, then store", "counter", WINDOW, [(
+        "state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1",
+        "state.store(next, crate::sync::Release);")], DIES),
+    ("counter: refuse on contention", "counter", WINDOW, [(
+        "state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1\n        Some(true)",
+        "Some(state.compare_exchange(seen, next, AcqRel, Relaxed).is_ok())")], DIES),
+    ("counter: no start totals", "counter", WINDOW, [(
+        "            self.put_starts(seen, newest, bucket)?;\n", "            let _ = Self::put_starts;\n")], DIES),
+    ("counter: start total without re-check", "counter", WINDOW, [(
+        "                if self.block.head.state.load(Relaxed) != seen {\n                    return None; // O4\n                }\n",
+        "")], DIES),
+    ("counter: start totals by a maximum", "counter", WINDOW, [(
+        "                if self.split.index(old.0) > passed || old == start {", "                if old.0 >= start.0 {"), (
+        "                if self.block.head.state.load(Relaxed) != seen {\n                    return None; // O4\n                }\n",
+        "")], DIES),
+    ("counter: start totals by a checked maximum", "counter", WINDOW, [(
+        "                if self.split.index(old.0) > passed || old == start {", "                if old.0 >= start.0 {")],
+     DIES),
+    ("counter: a start total there is believed", "counter", WINDOW, [(
+        "                if self.split.index(old.0) > passed || old == start {",
+        "                if self.split.index(old.0) >= passed {")], DIES),
+    ("counter: start total stored", "counter", WINDOW, [(
+        "                if slot.compare_exchange(old, start, AcqRel, Relaxed).is_ok() {\n                    break; // O5\n                }\n",
+        "                slot.store(start, crate::sync::Release);\n                break;\n")], DIES),
+    ("counter: early write believed", "counter", WINDOW, [(
+        "            return Ok(0); // Nothing was admitted since, and a start total out there is not to be believed.\n", "")],
+     DIES),
+    ("counter: a later bucket not noticed", "counter", WINDOW, [(
+        "            return Err(Later(self.split.index(slot.0)));\n", "            let _ = Later;\n")], DIES),
+    ("counter: boundary a bucket early", "counter", WINDOW, [(
+        "let start = bucket.saturating_sub(back);", "let start = (bucket + 1).saturating_sub(back);")], DIES),
+    ("counter: boundary a bucket late", "counter", WINDOW, [(
+        "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
+    ("counter: no clamp to the newest bucket", "counter", WINDOW, [(
+        "let mut bucket = self.split.newest(newest, now);", "let mut bucket = self.split.index_of(now);")], DIES),
+    ("counter: another rule's look-back", "counter", WINDOW, [(
+        "self.rules.iter().zip(&self.backs)", "self.rules.iter().zip(core::iter::repeat(&self.backs[0]))")], DIES),
+    ("counter: total not masked", "counter", WINDOW, [(
+        "self.split.rest(seen.0).wrapping_add(cost) & self.split.rest_max()", "self.split.rest(seen.0).wrapping_add(cost)")],
+     DIES),
+    ("counter: difference not masked", "counter", WINDOW, [(
+        "Ok(total.wrapping_sub(self.split.rest(slot.0)) & self.split.rest_max())",
+        "Ok(total.wrapping_sub(self.split.rest(slot.0)))")], DIES),
+    ("counter: the last start total left out", "counter", WINDOW, [(
+        "bucket.saturating_sub(self.reach))..=bucket {", "bucket.saturating_sub(self.reach))..bucket {")], DIES),
+    ("counter: the first start total left out", "counter", WINDOW, [(
+        "(newest + 1).max(bucket.saturating_sub(self.reach))", "(newest + 1).max((bucket + 1).saturating_sub(self.reach))")],
+     DIES),
+    ("counter: a ring one slot short", "counter", WINDOW, [(
+        "let len = (reach + 1).checked_next_power_of_two()", "let len = reach.checked_next_power_of_two()")], DIES),
+    ("counter: a refusal rolls the window", "counter", WINDOW, [(
+        "            return Some(false);\n        }\n        if bucket > newest {",
+        "            if bucket > newest {\n                self.put_starts(seen, newest, bucket)?;\n                let next = Mark(self.split.pack(bucket, self.split.rest(seen.0)));\n                state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?;\n            }\n            return Some(false);\n        }\n        if bucket > newest {")],
+     LIVES("the oracle lets a call be judged in the bucket of any rival; that a refusal stores nothing is a property test")),
+    # --- one word
+    ("gcra: check, then store", "gcra", GCRA, [(
+        "match self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed) {",
+        "self.word.store(next, Relaxed);\n            match Ok::<Tat, Tat>(seen) {")], DIES),
+    ("gcra: < for <= at the boundary", "gcra", GCRA, [("(self.0 <= clock + room)", "(self.0 < clock + room)")], DIES),
+    ("gcra: a tick early", "gcra", GCRA, [("(self.0 <= clock + room)", "(self.0 <= clock + room + 1)")], DIES),
+    ("gcra: idle time is credited", "gcra", GCRA, [("self.0.max(clock) + charge", "self.0 + charge")], DIES),
+    ("gcra: judged once, swapped for ever", "gcra", GCRA, [(
+        "while let Some(next) = seen.charged(charge, clock, room) {",
+        "seen.charged(charge, clock, room)?;\n        while let Some(next) = Some(Tat(seen.0.max(clock) + charge)) {")], DIES),
+    ("pacing: give back without check", "pacing", GCRA, [(
+        "self.word.compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1",
+        "{ self.word.store(step.before, Relaxed); step.after.0 > 0 }")], DIES),
+    ("pacing: give back from any place", "pacing", GCRA, [(
+        "self.word.compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1",
+        "{ let now = self.word.load(Relaxed); self.word.compare_exchange(now, step.before, Relaxed, Relaxed).is_ok() && step.after.0 > 0 }")],
+     DIES),
+    ("pacing: the start of the word after", "pacing", GCRA, [(
+        "start: now.max(self.rate.nanos(before.0))", "start: now.max(self.rate.nanos(self.word.load(Relaxed).0 - charge))")],
+     DIES),
+    ("fixed: check, then store", "fixed", FIXED, [(
+        "let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2",
+        "self.word.store(next, Relaxed);\n            let cas = Ok::<State, State>(seen);")], DIES),
+    ("fixed: an older call rolls back", "fixed", FIXED, [(
+        "let index = self.split.newest(seen, now);", "let index = self.split.index_of(now);")], DIES),
+    ("fixed: one over", "fixed", FIXED, [("(cost <= room).then(", "(cost <= room + 1).then(")], DIES),
+    ("two windows: check, then store", "two windows", TWO, [(
+        "let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2",
+        "self.word.store(next, Relaxed);\n            let cas = Ok::<State, State>(seen);")], DIES),
+    ("two windows: the window before forgotten", "two windows", TWO, [(
+        "1 => (rest & self.half_max, 0),", "1 => (0, 0),")], DIES),
+    ("two windows: a tick late", "two windows", TWO, [(
+        "wide(seen.prev, seen.left) <= wide(room, seen.width)", "wide(seen.prev, seen.left) < wide(room, seen.width)")], DIES),
+    # --- the clock
+    ("rebased: newest stored", "rebased", REBASED, [(
+        "match self.newest.compare_exchange_weak(from, to, Release, Relaxed) {",
+        "self.newest.store(to, Release);\n            match Ok::<u64, u64>(from) {")], DIES),
+    ("rebased: gap closed twice", "rebased", REBASED, [(
+        "if self.offset.compare_exchange(from, to, Release, Relaxed).is_ok() {",
+        "let _ = from;\n            self.offset.store(self.offset.load(Relaxed) + to - from, Release);\n            if true {")], DIES),
+    ("rebased: the source read before the newest time", "rebased", REBASED, [(
+        "let offset = self.offset(); // O1\n", "let offset = self.offset(); // O1\n            let source = self.source.now();\n"), (
+        "let time = self.source.now() + offset;", "let time = source + offset;")], DIES),
+    # --- the door
+    ("the door hands out real atomics", "", DOOR, [(
+        "use tollgate_check::sync::AtomicU64;", "use core::sync::atomic::AtomicU64;")], VOID),
+]
+
+
+def copy_tree():
+    shutil.rmtree(TREE, ignore_errors=True)
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                           cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        source, copy = ROOT / name, TREE / name
+        if source.is_file():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copy)
+
+
+def apply(changes, text, name):
+    for old, new in changes:
+        if text.count(old) != 1:
+            sys.exit(f"mutants.py: \"{name}\": found {text.count(old)} times, not once:\n{old}")
+        text = text.replace(old, new)
+    return text
+
+
+def run(models):
+    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS="--cfg tollgate_loom -Awarnings")
+    build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
+    built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
+    if built.returncode != 0:
+        return f"DOES NOT BUILD\n{built.stderr}"
+    command = [str(TARGET / "target/model/tollgate-models"), "kill"] + ([models] if models else [])
+    done = subprocess.run(command, capture_output=True, text=True)
+    return (done.stdout.strip().splitlines() or [""])[-1] if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+
+
+def main():
+    wanted = [m for m in MUTANTS if not sys.argv[1:] or any(part in m[0] for part in sys.argv[1:])]
+    for name, _, file, changes, _ in MUTANTS:
+        apply(changes, (ROOT / file).read_text(), name)
+    copy_tree()
+    print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
+    faults = 0
+    for name, models, file, changes, expected in wanted:
+        start, path = time.time(), TREE / file
+        text = (ROOT / file).read_text()
+        path.write_text(apply(changes, text, name))
+        said = run(models)
+        path.write_text(text)
+        survives = said.endswith("survives")
+        right = {DIES: said.startswith("killed by"), VOID: "no verdict" in said}.get(expected, survives)
+        if isinstance(expected, LIVES) and right:
+            said = f"survives: {expected}"
+        said = said.removeprefix("tollgate-models: ")
+        faults += not right
+        print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - start:.0f} s |", flush=True)
+    killed = len(wanted) - faults - sum(isinstance(m[4], LIVES) for m in wanted)
+    print(f"{killed} of {len(wanted)} killed, {faults} not as expected")
+    sys.exit(faults > 0)
+
+
+main()

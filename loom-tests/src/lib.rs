@@ -1,0 +1,14 @@
+//! The core under a model checker: which limiters are checked, in which scenarios, against which oracles.
+//!
+//! `README.md` beside this crate says what that proves and what it does not.
+
+mod limiters;
+mod models;
+mod oracles;
+mod orders;
+mod pool;
+mod run;
+
+pub use models::{Expect, Model, all};
+pub use orders::orders;
+pub use run::{Options, kill, run};

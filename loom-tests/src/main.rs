@@ -1,0 +1,45 @@
+//! Runs the models, and the memory orders weakened.
+//!
+//! ```text
+//! tollgate-models [run | kill | orders] [--bound N] [--long] [--threads N] [--seconds N] [NAME..]
+//! ```
+//! `run` prints the table of models; `kill` stops at the first that breaks, and fails if none does; `orders` weakens
+//! every memory order in turn. Names select models that contain all of them.
+
+use std::{process::ExitCode, time::Duration};
+
+use tollgate_models::{Options, kill, orders, run};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1).peekable();
+    let command = match args.peek().map(String::as_str) {
+        Some("run") => run,
+        Some("kill") => kill,
+        Some("orders") => orders,
+        _ => {
+            eprintln!(
+                "tollgate-models [run | kill | orders] [--bound N] [--long] [--threads N] [--seconds N] [NAME..]"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    args.next();
+    let mut options = Options::default();
+    while let Some(arg) = args.next() {
+        let mut number = || args.next().and_then(|n| n.parse().ok());
+        match arg.as_str() {
+            "--long" => options.long = true,
+            "--bound" => options.bound = number().unwrap_or(2) as u8,
+            "--threads" => options.threads = number().unwrap_or(1) as usize,
+            "--seconds" => options.max_time = Duration::from_secs(number().unwrap_or(600)),
+            _ => options.only.push(arg),
+        }
+    }
+    match command(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("tollgate-models: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

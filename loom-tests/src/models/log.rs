@@ -1,0 +1,269 @@
+//! The exact log, in both of its forms.
+//!
+//! Under the model the head of the form with costs keeps 5 bits of the time, so that it switches banks after 32 ns.
+
+use std::time::Duration;
+
+use tollgate::Log;
+use tollgate_check::{Scenario, Spec, acquire, acquire_by_clock, peek};
+
+use super::{Model, Subject};
+use crate::limiters::{Hot, Told};
+
+type Rules = &'static [(u64, u64)];
+
+const ONE: Rules = &[(1, 10)];
+const TWO: Rules = &[(2, 10)];
+const THREE: Rules = &[(3, 10)];
+const PAIR: Rules = &[(3, 10), (2, 4)];
+/// The second rule is as large as the ring, the first is not.
+const RIAP: Rules = &[(1, 4), (2, 10)];
+
+fn build(rules: Rules, max_cost: u64) -> Log {
+    let ns = Duration::from_nanos;
+    let mut builder = Log::builder(rules[0].0, ns(rules[0].1)).max_cost(max_cost);
+    for &(limit, window) in &rules[1..] {
+        builder = builder.rule(limit, ns(window));
+    }
+    builder.build().expect("a valid log")
+}
+
+fn name(rules: Rules, max_cost: u64) -> String {
+    let form = if max_cost == 1 { "unit" } else { "costs" };
+    let rules: Vec<_> = rules.iter().map(|(limit, window)| format!("{limit}/{window}")).collect();
+    format!("log {form} {}", rules.join(" "))
+}
+
+fn hot(rules: Rules, max_cost: u64) -> Subject {
+    Subject::new(name(rules, max_cost), move || Hot(build(rules, max_cost)), Spec::exact(rules))
+}
+
+fn told(rules: Rules, max_cost: u64) -> Subject {
+    let name = format!("{} told", name(rules, max_cost));
+    Subject::new(name, move || Told(build(rules, max_cost)), Spec::exact(rules))
+}
+
+pub(super) fn add(models: &mut Vec<Model>) {
+    for max_cost in [1, 3] {
+        both(models, max_cost);
+    }
+    costs(models);
+}
+
+/// What either form must bear.
+fn both(models: &mut Vec<Model>, max_cost: u64) {
+    let (one, two, pair, riap) =
+        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(RIAP, max_cost));
+    let a = |now| acquire(1, now);
+    let three = |name: &str, setup: [u64; 2], at: [u64; 3]| {
+        let threads = at.map(|now| [acquire(1, now)]);
+        let setup = setup.into_iter().filter(|&now| now != u64::MAX).map(|now| acquire(1, now));
+        threads.into_iter().fold(Scenario::new(name).setup(setup), Scenario::thread)
+    };
+    models.extend([
+        two.model(
+            Scenario::new("last permit, two threads")
+                .setup([a(5)])
+                .thread([a(6)])
+                .thread([a(6)])
+                .after([a(6)]),
+        )
+        .exhaustive()
+        .frozen(1),
+        two.model(three("last permit", [5, u64::MAX], [6, 6, 6])),
+        two.model(three("all expired, three threads", [0, 0], [20, 20, 20])).long(),
+        two.model(
+            Scenario::new("all expired").setup([a(0), a(0)]).thread([a(20)]).thread([a(20), a(20)]).after([
+                a(20),
+                a(29),
+                a(30),
+            ]),
+        ),
+        one.model(three("boundary, W - 1 and W", [0, u64::MAX], [9, 10, 11])),
+        one.model(
+            Scenario::new("boundary, two threads")
+                .setup([a(0)])
+                .thread([a(9)])
+                .thread([a(10)])
+                .after([a(19), a(20)]),
+        )
+        .exhaustive(),
+        one.model(Scenario::new("a lap behind").setup([a(0)]).thread([a(20)]).thread([a(21), a(31), a(41)]))
+            .frozen(1),
+        two.model(Scenario::new("a lap behind, ring of 2").setup([a(0), a(0)]).thread([a(20)]).thread([
+            a(21),
+            a(21),
+            a(31),
+            a(31),
+        ])),
+        pair.model(
+            Scenario::new("two rules, a lap behind").setup([a(0), a(0), a(9)]).thread([a(20)]).thread([
+                a(20),
+                a(20),
+                a(24),
+            ]),
+        ),
+        riap.model(
+            Scenario::new("two rules, the second full")
+                .setup([a(0), a(4)])
+                .thread([a(8), a(10)])
+                .thread([a(10), a(14)]),
+        ),
+        riap.model(
+            Scenario::new("two rules, four at the end slot").setup([a(0), a(4)]).thread([a(14)]).thread([
+                a(14),
+                a(18),
+                a(24),
+            ]),
+        ),
+        two.model(
+            Scenario::new("times out of order, three threads")
+                .setup([a(0), a(0)])
+                .thread([a(12)])
+                .thread([a(9), a(11)])
+                .thread([a(10)]),
+        )
+        .long(),
+        two.model(
+            Scenario::new("times out of order")
+                .setup([a(0), a(0)])
+                .thread([a(12)])
+                .thread([a(9), a(11)])
+                .after([a(10), a(21), a(22)]),
+        ),
+        two.model(
+            Scenario::new("an older time").setup([a(0)]).thread([a(12)]).thread([a(3)]).after([a(13), a(22)]),
+        )
+        .exhaustive(),
+        two.model(
+            Scenario::new("first use, three threads").thread([a(3)]).thread([a(1), a(12)]).thread([a(2)]),
+        )
+        .long(),
+        two.model(Scenario::new("first use").thread([a(3)]).thread([a(1), a(12)]).after([a(2), a(13)])),
+        two.model(
+            Scenario::new("ticking clock")
+                .setup([a(5), a(5)])
+                .clock([14, 15])
+                .thread([acquire_by_clock(1), acquire_by_clock(1)])
+                .thread([acquire_by_clock(1)]),
+        ),
+        two.model(
+            Scenario::new("dies anywhere").setup([a(0)]).thread([a(11)]).thread([a(11), a(21)]).after([
+                a(21),
+                a(21),
+                a(31),
+            ]),
+        )
+        .frozen(2),
+    ]);
+    // In the unit form a look may mix two laps: an unmoved hint does not show that the slot at its end was claimed.
+    let looks = [
+        told(ONE, max_cost).model(
+            Scenario::new("waits").setup([a(0)]).thread([a(9), peek(1, 9)]).thread([a(10)]).after([a(12)]),
+        ),
+        told(RIAP, max_cost).model(
+            Scenario::new("waits").setup([a(0), a(4)]).thread([peek(1, 7)]).thread([a(10)]).after([a(11)]),
+        ),
+    ];
+    models.extend(looks.map(|model| if max_cost == 1 { model.fault() } else { model }));
+}
+
+/// What only costs can do.
+fn costs(models: &mut Vec<Model>) {
+    let (two, three, pair) = (hot(TWO, 3), hot(THREE, 3), hot(PAIR, 3));
+    let a = acquire;
+    models.extend([
+        three.model(
+            Scenario::new("2 against 1 and 1")
+                .thread([a(2, 1), a(2, 11)])
+                .thread([a(1, 1), a(1, 11)])
+                .after([a(1, 11)]),
+        ),
+        three.model(
+            Scenario::new("3, ring wrapped")
+                .thread([a(3, 1), a(3, 11)])
+                .thread([a(1, 11), a(3, 21)])
+                .after([a(3, 31)]),
+        ),
+        three
+            .model(
+                Scenario::new("3 unfilled")
+                    .setup([a(3, 0)])
+                    .thread([a(1, 10)])
+                    .thread([a(2, 10), a(1, 10)])
+                    .after([a(3, 20)]),
+            )
+            .frozen(1),
+        pair.model(Scenario::new("two rules").thread([a(2, 1), a(2, 5)]).thread([
+            a(1, 1),
+            a(1, 5),
+            a(2, 11),
+        ])),
+        // Late by a lap, and by the time that the slots show: the first look must not believe it.
+        three.model(
+            Scenario::new("2 claim within one look")
+                .setup([a(3, 0)])
+                .thread([a(1, 10)])
+                .thread([a(1, 10), a(2, 10)])
+                .after([a(1, 20)]),
+        ),
+        two.model(
+            Scenario::new("bank switches").thread([a(1, 5), a(1, 100)]).thread([a(1, 5), a(1, 95)]).after([
+                a(1, 110),
+                a(2, 300),
+                a(1, 305),
+            ]),
+        )
+        .frozen(1),
+        two.model(Scenario::new("three far jumps").thread([a(1, 5), a(1, 100), a(1, 300)]).thread([
+            a(1, 5),
+            a(1, 95),
+            a(1, 290),
+        ]))
+        .long(),
+        two.model(
+            Scenario::new("late in a bank switch, and a lap").setup([a(2, 5)]).thread([a(1, 100)]).thread([
+                a(1, 90),
+                a(1, 101),
+                a(1, 111),
+            ]),
+        )
+        .long(),
+        two.model(
+            Scenario::new("late in a bank switch")
+                .setup([a(2, 5)])
+                .thread([a(1, 100)])
+                .thread([a(1, 90), a(1, 101)])
+                .after([a(1, 110), a(2, 120)]),
+        ),
+        two.model(
+            Scenario::new("an abandoned proposal")
+                .setup([a(2, 5)])
+                .thread([a(1, 50)])
+                .thread([a(1, 200)])
+                .after([a(1, 201), a(1, 210), a(1, 300)]),
+        )
+        .frozen(1),
+        two.model(Scenario::new("a late proposal").setup([a(1, 5)]).thread([a(1, 60)]).thread([
+            a(1, 120),
+            a(1, 180),
+            a(1, 240),
+        ])),
+        // The head recurs to the bit: 64 ns and twice the capacity later, in the same bank.
+        two.model(
+            Scenario::new("the head recurs")
+                .setup([a(2, 0)])
+                .thread([a(1, 20)])
+                .thread([a(2, 32), a(2, 64)])
+                .after([a(1, 65)]),
+        )
+        .documented(),
+        told(THREE, 3).model(
+            Scenario::new("waits of 2")
+                .setup([a(2, 0)])
+                .thread([peek(2, 5)])
+                .thread([a(1, 6)])
+                .after([a(3, 12)]),
+        ),
+    ]);
+}

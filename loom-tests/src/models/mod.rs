@@ -1,0 +1,98 @@
+//! The models: one scenario on one limiter each.
+
+mod clock;
+mod counter;
+mod log;
+mod words;
+
+use tollgate_check::{Check, Limiter, Scenario, Spec, check};
+
+/// One scenario on one limiter, and what is expected of it.
+pub struct Model {
+    /// The limiter's name and the scenario's.
+    pub name: String,
+    /// To be given its bound, and run.
+    pub check: Check,
+    /// Whether to run without a bound as well.
+    pub exhaustive: bool,
+    /// Preemptions of the others while one thread is frozen after each of its steps; `None`: nobody is frozen.
+    pub frozen: Option<u8>,
+    /// What must come out.
+    pub expect: Expect,
+    /// Whether it is too long for every change, and runs by a command.
+    pub long: bool,
+}
+
+/// What must come out of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expect {
+    /// Every promise is kept.
+    Pass,
+    /// A limit that the documentation states: it breaks, or the documentation is wrong.
+    Documented,
+    /// A known fault of the core: it breaks until that is mended.
+    Fault,
+}
+
+/// Every model.
+pub fn all() -> Vec<Model> {
+    let mut models = Vec::new();
+    log::add(&mut models);
+    counter::add(&mut models);
+    words::add(&mut models);
+    clock::add(&mut models);
+    models
+}
+
+/// A limiter to make models of.
+struct Subject {
+    name: String,
+    check: Check,
+}
+
+impl Subject {
+    fn new<L: Limiter>(
+        name: impl Into<String>,
+        make: impl Fn() -> L + Send + Sync + 'static,
+        spec: Spec,
+    ) -> Self {
+        let name = name.into();
+        Self { check: check(make, spec).name(name.clone()).frozen(None).stop_at_first(true), name }
+    }
+
+    /// Every scenario is a model; threads are not frozen in it.
+    fn model(&self, scenario: Scenario) -> Model {
+        let name = format!("{}: {}", self.name, scenario.name());
+        let check = self.check.clone().scenario(scenario);
+        Model { name, check, exhaustive: false, frozen: None, expect: Expect::Pass, long: false }
+    }
+}
+
+impl Model {
+    /// Runs without a bound as well: it takes seconds.
+    fn exhaustive(mut self) -> Self {
+        self.exhaustive = true;
+        self
+    }
+
+    /// Freezes every thread after each of its steps as well, with so many preemptions of the others.
+    fn frozen(mut self, preemptions: u8) -> Self {
+        self.frozen = Some(preemptions);
+        self
+    }
+
+    fn long(mut self) -> Self {
+        self.long = true;
+        self
+    }
+
+    fn fault(mut self) -> Self {
+        self.expect = Expect::Fault;
+        self
+    }
+
+    fn documented(mut self) -> Self {
+        self.expect = Expect::Documented;
+        self
+    }
+}

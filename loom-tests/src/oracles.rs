@@ -1,0 +1,145 @@
+//! Oracles of the forms that the harness has none for, as simply as they can be said.
+
+use tollgate_check::{Call, Oracle, Question, Verdict};
+
+/// A fixed window: a count that starts again at every edge. An older call is judged in the newest window.
+pub(crate) struct Fixed {
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+}
+
+/// The weighted two-window counter.
+pub(crate) struct TwoWindow {
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+}
+
+/// A queue that serves one permit per `interval` and lets `queue` more wait.
+pub(crate) struct Queue {
+    pub(crate) interval: u64,
+    pub(crate) queue: u64,
+}
+
+/// Every call is fine unless it panics.
+pub(crate) struct Asserts;
+
+/// A windowed count: the window's index, the count before it and the count in it.
+type Counts = (u64, u64, u64);
+
+fn rolled((index, prev, cur): Counts, to: u64) -> Counts {
+    match to.saturating_sub(index) {
+        0 => (index, prev, cur),
+        1 => (to, cur, 0),
+        _ => (to, 0, 0),
+    }
+}
+
+impl Oracle for Fixed {
+    type State = Counts;
+
+    fn name(&self) -> String {
+        format!("fixed: {} per aligned {}", self.limit, self.window)
+    }
+
+    fn start(&self) -> Counts {
+        (0, 0, 0)
+    }
+
+    fn outcomes(&self, state: &Counts, question: &Question<'_>) -> Option<Vec<(Verdict, Counts)>> {
+        let Call::Acquire { cost, .. } = *question.call else { return None };
+        let (index, prev, cur) = rolled(*state, question.now / self.window);
+        let wait = (index + 1) * self.window - question.now.max(index * self.window);
+        Some(vec![if cur + cost <= self.limit {
+            (Verdict::Admitted, (index, prev, cur + cost))
+        } else {
+            (Verdict::Refused { retry_after: Some(wait) }, *state)
+        }])
+    }
+}
+
+impl TwoWindow {
+    fn fits(&self, state: Counts, cost: u64, at: u64) -> bool {
+        let (index, prev, cur) = rolled(state, at / self.window);
+        let left = (index + 1) * self.window - at.max(index * self.window);
+        (prev * left).div_ceil(self.window) + cur + cost <= self.limit
+    }
+}
+
+impl Oracle for TwoWindow {
+    type State = Counts;
+
+    fn name(&self) -> String {
+        format!("two windows: {} per {}, weighted", self.limit, self.window)
+    }
+
+    fn start(&self) -> Counts {
+        (0, 0, 0)
+    }
+
+    fn outcomes(&self, state: &Counts, question: &Question<'_>) -> Option<Vec<(Verdict, Counts)>> {
+        let Call::Acquire { cost, .. } = *question.call else { return None };
+        let at = question.now.max(state.0 * self.window);
+        Some(vec![if self.fits(*state, cost, at) {
+            let (index, prev, cur) = rolled(*state, at / self.window);
+            (Verdict::Admitted, (index, prev, cur + cost))
+        } else {
+            let wait = (1..=2 * self.window).find(|wait| self.fits(*state, cost, at + wait));
+            (Verdict::Refused { retry_after: wait }, *state)
+        }])
+    }
+}
+
+impl Oracle for Queue {
+    /// When all will have been served, and the places: `(cost, now)` of the call, the moment before and after it.
+    type State = (u64, Vec<((u64, u64), u64, u64)>);
+
+    fn name(&self) -> String {
+        format!("queue: one per {}, {} more wait", self.interval, self.queue)
+    }
+
+    fn start(&self) -> Self::State {
+        (0, vec![])
+    }
+
+    fn outcomes(&self, state: &Self::State, question: &Question<'_>) -> Option<Vec<(Verdict, Self::State)>> {
+        let (tat, places) = state;
+        let mut next = places.clone();
+        Some(vec![match *question.call {
+            Call::Acquire { cost, .. } => {
+                let begin = question.now.max(*tat);
+                let served = begin + cost * self.interval;
+                if served > question.now + (self.queue + 1) * self.interval {
+                    (Verdict::Never, state.clone())
+                } else {
+                    next.push(((cost, question.now), *tat, served));
+                    let wait = begin - question.now;
+                    let queued = Verdict::Refused { retry_after: Some(wait) };
+                    (if wait == 0 { Verdict::Admitted } else { queued }, (served, next))
+                }
+            }
+            Call::Refund { cost, .. } => {
+                let place = places.iter().position(|(of, ..)| *of == (cost, question.now));
+                let place = place.map(|place| next.remove(place));
+                match place {
+                    Some((_, before, after)) if after == *tat => (Verdict::Admitted, (before, next)),
+                    _ => (Verdict::Never, (*tat, next)),
+                }
+            }
+            _ => return None,
+        }])
+    }
+}
+
+impl Oracle for Asserts {
+    type State = ();
+
+    fn name(&self) -> String {
+        "what the calls assert".into()
+    }
+
+    fn start(&self) {}
+
+    fn outcomes(&self, (): &(), _: &Question<'_>) -> Option<Vec<(Verdict, ())>> {
+        Some(vec![(Verdict::Admitted, ())])
+    }
+}

@@ -1,0 +1,174 @@
+//! Every single memory order made weaker, one at a time, in one build.
+//!
+//! A weakening that breaks no model survives. It has to stand in the list of survivors with its reason; one that
+//! stands there and dies must leave the list.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, time::Instant};
+
+use tollgate_check::{Outcome, Site, SiteOrder, Weakening};
+
+use crate::{
+    models::{Expect, Model},
+    pool,
+    run::Options,
+};
+
+/// One weakening, the models that run its site (the quickest first), and its name in the list.
+struct Job<'a> {
+    name: String,
+    weakening: Weakening,
+    models: Vec<&'a Model>,
+}
+
+/// Runs every weakening and prints what killed it.
+///
+/// # Errors
+/// A survivor is not listed, or a listed one dies or is gone.
+pub fn orders(options: &Options) -> Result<(), String> {
+    let start = Instant::now();
+    let mut models = options.models();
+    models.retain(|model| model.expect == Expect::Pass);
+    let shallow = Options { deep: false, ..options.clone() };
+    let known: Vec<_> = pool::each(&models, options.threads, |model| {
+        let report = model.check.clone().bound(1).run();
+        let executions: u64 = report.rows.iter().map(|row| row.executions).sum();
+        Some((executions, report.orders))
+    });
+    let mut source = Source::default();
+    let mut sites: BTreeMap<(Site, &'static str), (SiteOrder, Vec<(u64, &Model)>)> = BTreeMap::new();
+    for (model, (executions, orders)) in models.iter().zip(&known) {
+        for order in orders {
+            let entry = sites.entry((order.site, order.op.name())).or_insert_with(|| (*order, vec![]));
+            entry.1.push((*executions, model));
+        }
+    }
+    let mut jobs = Vec::new();
+    for (order, mut models) in sites.values().cloned() {
+        models.sort_by_key(|(executions, _)| *executions);
+        for weakening in order.weakenings() {
+            let models = models.iter().map(|(_, model)| *model).collect();
+            let name = source.name(&order, &weakening, sites.keys());
+            jobs.push(Job { name, weakening, models });
+        }
+    }
+    let listed = list()?;
+    println!("{} sites, {} weakenings, bound {}", sites.len(), jobs.len(), options.bound);
+    println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
+    let results = pool::each(&jobs, options.threads, |job| {
+        let began = Instant::now();
+        let killer = kill(job, &shallow);
+        let reason = listed.iter().find(|(name, _)| *name == job.name).map(|(_, reason)| reason.as_str());
+        let (told, fault) = match (&killer, reason) {
+            (Ok(Some(killer)), None) => (killer.clone(), false),
+            (Ok(Some(killer)), Some(_)) => (format!("{killer}; BUT LISTED as a survivor"), true),
+            (Ok(None), Some(reason)) => (format!("survives: {reason}"), false),
+            (Ok(None), None) => ("SURVIVES, not listed".into(), true),
+            (Err(why), _) => (format!("NO VERDICT: {why}"), true),
+        };
+        println!("| {} | {told} | {} | {:.0} s |", job.name, job.models.len(), began.elapsed().as_secs_f64());
+        Some((killer, fault))
+    });
+    let killed = results.iter().filter(|(killer, _)| matches!(killer, Ok(Some(_)))).count();
+    let faults = results.iter().filter(|(_, fault)| *fault).count();
+    let gone: Vec<_> = listed
+        .iter()
+        .filter(|(name, _)| jobs.iter().all(|job| job.name != *name))
+        .map(|(name, _)| name)
+        .collect();
+    println!(
+        "{killed} of {} weakenings killed, {} survive; {:.0} s",
+        jobs.len(),
+        jobs.len() - killed,
+        start.elapsed().as_secs_f64()
+    );
+    if options.only.is_empty() && !gone.is_empty() {
+        return Err(format!("listed, but no such weakening: {gone:?}"));
+    }
+    if faults > 0 {
+        return Err(format!("{faults} weakenings are not as survivors.txt says"));
+    }
+    Ok(())
+}
+
+/// Which model the weakening breaks.
+fn kill(job: &Job<'_>, options: &Options) -> Result<Option<String>, String> {
+    for model in &job.models {
+        let check = model.check.clone().weaken(job.weakening.clone()).shrink(false);
+        let report = check.bound(options.bound).max_time(options.max_time).run();
+        match report.outcome {
+            Outcome::Fail => {
+                let failure = &report.failures[0];
+                let stale = if failure.stale { ", by an old value" } else { "" };
+                return Ok(Some(format!("{}: {}{stale}", model.name, failure.property)));
+            }
+            Outcome::Inconclusive { why } => return Err(format!("{}: {why}", model.name)),
+            Outcome::Pass { .. } => {}
+        }
+    }
+    Ok(None)
+}
+
+fn home() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `name | reason` in each line but empty ones and comments.
+fn list() -> Result<Vec<(String, String)>, String> {
+    let path = home().join("survivors.txt");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (name, reason) =
+                line.split_once('|').ok_or(format!("a survivor without a reason: {line}"))?;
+            Ok((name.trim().to_string(), reason.trim().to_string()))
+        })
+        .collect()
+}
+
+/// The core's source, to name a site by its function instead of its line.
+#[derive(Default)]
+struct Source(BTreeMap<String, Vec<String>>);
+
+impl Source {
+    fn lines(&mut self, file: &str) -> &[String] {
+        self.0.entry(file.to_string()).or_insert_with(|| {
+            let text = fs::read_to_string(home().join("..").join(file)).unwrap_or_default();
+            text.lines().map(str::to_string).collect()
+        })
+    }
+
+    /// The function that a site stands in.
+    fn function(&mut self, site: Site) -> String {
+        let lines = self.lines(site.file);
+        let before = lines[..lines.len().min(site.line as usize)].iter().rev();
+        let name = |line: &String| {
+            let (_, rest) = line.split_once("fn ").filter(|_| !line.trim_start().starts_with("//"))?;
+            Some(rest.split(['(', '<']).next()?.to_string())
+        };
+        before.into_iter().find_map(name).unwrap_or_else(|| "?".into())
+    }
+
+    /// `log/unit.rs find_end load #2: Acquire -> Relaxed`.
+    fn name<'a>(
+        &mut self,
+        order: &SiteOrder,
+        weakening: &Weakening,
+        sites: impl Iterator<Item = &'a (Site, &'static str)>,
+    ) -> String {
+        let (site, op) = (order.site, order.op.name());
+        let function = self.function(site);
+        let same = sites.filter(|(other, other_op)| {
+            other.file == site.file && *other < site && *other_op == op && self.function(*other) == function
+        });
+        let number = match same.count() {
+            0 => String::new(),
+            n => format!(" #{}", n + 1),
+        };
+        let short = site.file.trim_start_matches("src/").trim_start_matches("algorithm/");
+        let from = if weakening.failure { order.failure.unwrap_or(order.order) } else { order.order };
+        let failing = if weakening.failure { " failing" } else { "" };
+        let to = weakening.to.map_or("none".into(), |to| format!("{to:?}"));
+        format!("{short} {function} {op}{number}{failing}: {from:?} -> {to}")
+    }
+}

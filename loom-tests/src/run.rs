@@ -1,0 +1,174 @@
+//! The models run, and their table.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use tollgate_check::{Outcome, Report};
+
+use crate::{
+    models::{Expect, Model, all},
+    pool,
+};
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Preemptions at most.
+    pub bound: u8,
+    /// The long models too.
+    pub long: bool,
+    /// Whether to freeze threads, and to run without a bound where a model says so.
+    pub deep: bool,
+    /// Only models whose name contains all of these.
+    pub only: Vec<String>,
+    /// Models at once.
+    pub threads: usize,
+    /// Time at most for each scenario and bound.
+    pub max_time: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(1, |n| n.get());
+        let max_time = Duration::from_secs(600);
+        Self { bound: 2, long: false, deep: true, only: vec![], threads, max_time }
+    }
+}
+
+impl Options {
+    pub(crate) fn models(&self) -> Vec<Model> {
+        let mut models = all();
+        models.retain(|model| {
+            (self.long || !model.long) && self.only.iter().all(|part| model.name.contains(part.as_str()))
+        });
+        models
+    }
+}
+
+impl Model {
+    /// Runs this model.
+    pub fn run(&self, options: &Options) -> Report {
+        let mut check = self.check.clone().bound(options.bound).max_time(options.max_time);
+        check = check.max_executions(20_000_000);
+        if options.deep && self.exhaustive {
+            check = check.exhaustive();
+        }
+        if options.deep {
+            check = check.frozen(self.frozen);
+        }
+        check.run()
+    }
+}
+
+/// Runs the models and prints one row for each; `Err` tells how many did not end as expected.
+///
+/// # Errors
+/// As said.
+pub fn run(options: &Options) -> Result<(), String> {
+    let models = options.models();
+    let start = Instant::now();
+    println!("{}", heading());
+    let bad: Vec<_> = pool::each(&models, options.threads, |model| {
+        let began = Instant::now();
+        let report = model.run(options);
+        let as_expected = match (model.expect, &report.outcome) {
+            // Without the model real threads run, and prove nothing.
+            (_, Outcome::Inconclusive { .. }) => cfg!(not(tollgate_loom)),
+            (Expect::Pass, Outcome::Pass { .. }) => true,
+            (Expect::Documented | Expect::Fault, Outcome::Fail) => true,
+            _ => false,
+        };
+        println!("{}", row(model, &report, began.elapsed()));
+        if !as_expected {
+            println!("\n{}: expected {:?}\n{report}", model.name, model.expect);
+        }
+        Some((!as_expected).then(|| model.name.clone()))
+    });
+    let bad: Vec<_> = bad.into_iter().flatten().collect();
+    println!("{} models, {:.0} s", models.len(), start.elapsed().as_secs_f64());
+    if models.is_empty() {
+        Err("no model has such a name".into())
+    } else if bad.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("not as expected: {}", bad.join("; ")))
+    }
+}
+
+fn heading() -> String {
+    format!(
+        "| {:<62} | {:>9} | {:>10} | {:>9} | {:>5} | {:>7} | verdict |\n|{:-<64}|{:->10}:|{:->11}:|{:->10}:|{:->6}:|{:->8}:|---|",
+        "model", "bound", "executions", "frozen", "steps", "time", "", "", "", "", "", ""
+    )
+}
+
+fn row(model: &Model, report: &Report, time: Duration) -> String {
+    let executions = |frozen: bool| {
+        report.rows.iter().filter(|r| r.frozen.is_some() == frozen).map(|r| r.executions).sum()
+    };
+    let (together, frozen): (u64, u64) = (executions(false), executions(true));
+    let exhaustive = report.rows.iter().filter(|row| row.frozen.is_none()).all(|row| row.exhaustive);
+    let bound = if exhaustive && !report.rows.is_empty() { "none".into() } else { report.bound.to_string() };
+    let steps = report.rows.iter().map(|row| row.steps).max().unwrap_or(0);
+    let verdict = match &report.outcome {
+        Outcome::Pass { .. } if exhaustive => "pass, exhaustive".into(),
+        Outcome::Pass { .. } => "pass within the bound".into(),
+        Outcome::Fail if model.expect == Expect::Documented => "breaks, as documented".into(),
+        Outcome::Fail if model.expect == Expect::Fault => "FAULT, known".into(),
+        Outcome::Fail => format!("FAIL: {}", report.failures[0].property),
+        Outcome::Inconclusive { why } => format!("inconclusive: {why}"),
+    };
+    let frozen = if frozen == 0 { "-".into() } else { frozen.to_string() };
+    format!(
+        "| {:<62} | {bound:>9} | {together:>10} | {frozen:>9} | {steps:>5} | {:>5.1} s | {verdict} |",
+        model.name,
+        time.as_secs_f64()
+    )
+}
+
+/// Runs the models until one breaks, and prints which: for mutants.
+///
+/// # Errors
+/// All passed, or one gave no verdict.
+pub fn kill(options: &Options) -> Result<(), String> {
+    let models = options.models();
+    let dead = AtomicBool::new(false);
+    let killers = pool::each(&models, options.threads, |model| {
+        if dead.load(Ordering::Relaxed) {
+            return None;
+        }
+        if model.expect != Expect::Pass {
+            return Some(None);
+        }
+        let mut model = model.check.clone().shrink(false).bound(options.bound);
+        model = model.max_time(options.max_time);
+        let report = model.run();
+        if report.failed() {
+            dead.store(true, Ordering::Relaxed);
+            let failure = &report.failures[0];
+            return Some(Some(Ok(format!(
+                "{}: {} ({})",
+                report.name,
+                failure.property,
+                failure.scenario.name()
+            ))));
+        }
+        Some(match report.outcome {
+            Outcome::Inconclusive { why } => Some(Err(why)),
+            _ => None,
+        })
+    });
+    let mut killers: Vec<_> = killers.into_iter().flatten().collect();
+    killers.sort_by_key(Result::is_err);
+    match killers.first() {
+        Some(Ok(killer)) => {
+            println!("killed by {killer}");
+            Ok(())
+        }
+        Some(Err(why)) => Err(format!("no verdict: {why}")),
+        None => Err("survives".into()),
+    }
+}

@@ -1,0 +1,45 @@
+//! The words of a model: the checker's atomics, with a cast. Each access is traced by the line it stands on.
+
+use core::marker::PhantomData;
+
+use bytemuck::{Pod, cast};
+use tollgate_check::sync::AtomicU64;
+
+use super::Ordering;
+
+/// An atomic 64-bit word that holds a packed value `T`.
+pub(crate) struct Word<T: Pod>(AtomicU64, PhantomData<fn(T) -> T>);
+
+// === impl Word ===
+
+impl<T: Pod> Word<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(AtomicU64::new(cast(value)), PhantomData)
+    }
+
+    #[track_caller]
+    pub(crate) fn load(&self, order: Ordering) -> T {
+        cast(self.0.load(order))
+    }
+
+    #[track_caller]
+    pub(crate) fn store(&self, value: T, order: Ordering) {
+        self.0.store(cast(value), order);
+    }
+
+    #[track_caller]
+    pub(crate) fn compare_exchange(&self, now: T, next: T, won: Ordering, lost: Ordering) -> Result<T, T> {
+        self.0.compare_exchange(cast(now), cast(next), won, lost).map(cast).map_err(cast)
+    }
+
+    #[track_caller]
+    pub(crate) fn compare_exchange_weak(
+        &self,
+        now: T,
+        next: T,
+        won: Ordering,
+        lost: Ordering,
+    ) -> Result<T, T> {
+        self.0.compare_exchange_weak(cast(now), cast(next), won, lost).map(cast).map_err(cast)
+    }
+}
