@@ -1,5 +1,40 @@
-//! A lock-free rate limiter.
+//! A lock-free rate limiter for hot paths: an exact sliding-window log, a sliding-window counter and their family.
+//!
+//! An [`Algorithm`] holds a history and answers at a time that the caller passes; a [`Limiter`] joins it to a
+//! [`Clock`]. Every algorithm gives the same answer: a [`Quota`], or a [`Denied`] that changed nothing.
+//!
+//! | type | at most `limit` permits ... | memory |
+//! |---|---|---|
+//! | [`Log`] | in any window, exact to the nanosecond; one or several rules | 8 B x limit |
+//! | [`Window`] | in any window, a permit coming back up to one bucket late; one or several rules | 8 B x buckets |
+//! | [`Compact`] | in any window, a permit coming back up to one tick late | 4 B x limit |
+//! | [`Gcra`] | at a rate, plus a burst: [`TokenBucket`] and [`LeakyBucket`] | one word |
+//! | [`Pacing`] | at a rate, by telling callers how long to wait | one word |
+//! | [`TwoWindow`] | in an estimate from two windows | one word |
+//! | [`Fixed`] | in each window of the clock, up to twice as many around an edge | one word |
+//! | [`Sampled`] | but for an error below `m`, from every `m`-th permit | 8 B x limit / m |
+//! | [`Wheel`] | in any window, a permit coming back up to one slot late | slots and timers |
+//!
+//! # Examples
+//! ```
+//! use std::time::Duration;
+//! use tollgate::{Algorithm, Log, Nanos};
+//!
+//! // 1,000 per second and 200 per 100 ms, together or not at all.
+//! let log = Log::builder(1_000, Duration::from_secs(1)).rule(200, Duration::from_millis(100)).build()?;
+//!
+//! let now = Nanos::from_secs(7);
+//! assert!(log.check_at(200, now).is_ok());
+//! let denied = log.check_at(1, now).unwrap_err();
+//! assert_eq!((denied.quota.rule, denied.retry_after()), (1, Some(Nanos::from_millis(100))));
+//! # Ok::<(), tollgate::ConfigError>(())
+//! ```
+//!
+//! # Features
+//! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`]. Without it the crate is `no_std` and
+//! needs `alloc`.
 #![no_std]
+#![deny(missing_docs)]
 
 extern crate alloc;
 #[cfg(feature = "std")]
@@ -26,3 +61,8 @@ pub use decision::{Decision, Denied, Quota, Reason};
 pub use limiter::Limiter;
 pub use rule::{ConfigError, RULES_MAX, Rule};
 pub use time::Nanos;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

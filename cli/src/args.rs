@@ -72,15 +72,15 @@ pub(crate) struct ReplayArgs {
     files: Vec<PathBuf>,
 
     /// Permits per key and window; 0 refuses everything.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = parse_count)]
     limit: u64,
 
     /// Length of the window: 100ms, 1s, 5m, 1h, 1d.
-    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = parse_span)]
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = parse_span, allow_hyphen_values = true)]
     per: Duration,
 
     /// A further rule that must hold as well, such as 200/100ms; may be repeated.
-    #[arg(long = "rule", value_name = "N/SPAN", value_parser = parse_rule)]
+    #[arg(long = "rule", value_name = "N/SPAN", value_parser = parse_rule, allow_hyphen_values = true)]
     rules: Vec<Rule>,
 
     /// What has a limit of its own: none (one limit for all), client, path, user, header:NAME, regex:RE
@@ -93,11 +93,11 @@ pub(crate) struct ReplayArgs {
     algorithms: Vec<Choice>,
 
     /// Buckets per (shortest) window of the window counter.
-    #[arg(long, value_name = "K", default_value_t = 10)]
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = parse_count)]
     buckets: u64,
 
     /// Capacity of token and leaky, places in the paced queue [default: the limit].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     burst: Option<u64>,
 
     /// Order of the requests: time or file (see below).
@@ -122,8 +122,8 @@ pub(crate) struct ReplayArgs {
     json: bool,
 
     /// How many of the keys refused most are named.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    top: usize,
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = parse_count)]
+    top: u64,
 
     /// Stops at the first line that can not be read.
     #[arg(long)]
@@ -176,9 +176,14 @@ impl ReplayArgs {
             names,
             all,
             json: self.json,
-            top: self.top,
+            top: usize::try_from(self.top).unwrap_or(usize::MAX),
         }
     }
+}
+
+/// A whole number; the standard library's own messages name no bound.
+fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
 }
 
 /// A span such as `100ms`, `1s`, `1m 30s`, `1d` (24 hours).
@@ -196,7 +201,7 @@ fn parse_span(text: &str) -> Result<Duration, String> {
 fn parse_rule(text: &str) -> Result<Rule, String> {
     let wrong = || format!("`{text}` is not a rule such as 200/100ms");
     let (limit, window) = text.split_once('/').ok_or_else(wrong)?;
-    let limit = limit.trim().parse().map_err(|_| format!("{}: `{limit}` is not a limit", wrong()))?;
+    let limit = parse_count(limit.trim()).map_err(|why| format!("{}: {why}", wrong()))?;
     Ok(Rule::new(limit, parse_span(window.trim()).map_err(|why| format!("{}: {why}", wrong()))?))
 }
 

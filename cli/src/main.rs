@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     };
     // Not eprintln: it panics when standard error is closed.
     let _ = writeln!(io::stderr(), "error: {failure}");
-    ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
+    ExitCode::from(if failure.is_usage() { 2 } else { 1 })
 }
 
 /// Reads the input through the algorithms and prints the report.
@@ -149,6 +149,17 @@ fn rfc3339(ns: u64) -> String {
 }
 
 // === impl Failure ===
+
+impl Failure {
+    /// Whether the options alone are to blame, whatever the files hold.
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Usage(_) => true,
+            Self::Input(input::Error::Format { file, .. }) => file.is_empty(),
+            _ => false,
+        }
+    }
+}
 
 impl From<Stopped> for Failure {
     fn from(stopped: Stopped) -> Self {

@@ -250,9 +250,27 @@ fn two_runs_are_equal() {
 
 #[test]
 fn what_can_not_be_done_is_said() {
-    let usage: [(&[&str], &str); 20] = [
-        (&["--limit", "-1"], "invalid value '-1' for '--limit <N>'"),
-        (&["--limit", "1.5"], "invalid value '1.5' for '--limit <N>'"),
+    let usage: [(&[&str], &str); 26] = [
+        (
+            &["--limit", "-1"],
+            "invalid value '-1' for '--limit <N>': `-1` is not a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            &["--limit", "1.5"],
+            "invalid value '1.5' for '--limit <N>': `1.5` is not a whole number from 0 to ",
+        ),
+        (
+            &["--limit", "18446744073709551616"],
+            "invalid value '18446744073709551616' for '--limit <N>': `18446744073709551616` is not a whole",
+        ),
+        (
+            &["--buckets", "-1"],
+            "invalid value '-1' for '--buckets <K>': `-1` is not a whole number from 0 to ",
+        ),
+        (&["--burst", "x"], "invalid value 'x' for '--burst <N>': `x` is not a whole number from 0 to "),
+        (&["--per", "-1s"], "invalid value '-1s' for '--per <SPAN>': `-1s` is not above 0"),
+        (&["--rule", "-1/1s"], "invalid value '-1/1s' for '--rule <N/SPAN>': `-1/1s` is not a rule such as "),
+        (&["--format", "csv:1", "--key", "client"], "there is no key client: CSV has columns, as in csv:2"),
         (&["--per", "soon"], "invalid value 'soon' for '--per <SPAN>': `soon` is not a span such as 100ms"),
         (&["--per", "0s"], "invalid value '0s' for '--per <SPAN>': `0s` is not above 0"),
         (

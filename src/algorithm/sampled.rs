@@ -255,7 +255,8 @@ impl SampledBuilder {
     pub fn build(self) -> Result<Sampled, ConfigError> {
         self.rule.validate()?;
         let (limit, m) = (self.rule.limit, self.m);
-        if m == 0 || m > limit.max(1) {
+        // Limit 0 records nothing: a limit lowered to it keeps the interval it had.
+        if m == 0 || (limit > 0 && m > limit) {
             return Err(ConfigError::Sampling { got: m, min: 1, max: limit.max(1) });
         }
         if self.max_cost == 0 {

@@ -62,7 +62,7 @@ use crate::{
 ///
 /// **Accuracy.** An estimate, right to within one permit when the previous window's admissions were spread
 /// evenly. At worst, with limit `L` and window `W`:
-/// - *over*: less than `2 L` in any true window, at most `L + floor(L (W - 2 ns) / W)`. Reached by `L` permits
+/// - *over*: less than `2 L` in any true window, at most `L + floor(L (W - 2 ns) / W)` (`L` for a window of 1 ns). Reached by `L` permits
 ///   in the last nanosecond of a window and a burst just before the end of the next.
 /// - *late*: a permit comes back at most one window late. A refusal means that the admissions of the last `2 W`
 ///   left no room, not that those of the last `W` did. Reached by `L` permits at a window's edge: one window

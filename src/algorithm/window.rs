@@ -6,48 +6,56 @@
 //! no sum over buckets, whatever their number. Several rules are several look-backs into the same ring.
 //!
 //! # State
-//! | word    | bits    | field  | meaning                                                     |
-//! |---------|---------|--------|-------------------------------------------------------------|
-//! | state   | upper   | bucket | the newest bucket in which anything was admitted             |
-//! |         | lower   | total  | permits admitted so far, wrapping                            |
-//! | slot    | upper   | bucket | a bucket `b` that lies here: `b mod ring length`             |
-//! |         | lower   | total  | the total at the start of `b`                                |
+//! | word    | bits    | field   | meaning                                                     |
+//! |---------|---------|---------|-------------------------------------------------------------|
+//! | state   | upper   | total   | permits admitted so far, wrapping                            |
+//! |         | one     | turning | the bucket was entered, nothing is admitted in it yet        |
+//! |         | lower   | bucket  | the newest bucket                                            |
+//! | slot    | upper   | total   | the total at the start of the bucket                         |
+//! |         | lower   | bucket  | a bucket `b` that lies here: `b mod ring length`             |
 //!
-//! The split is that of [`Split`]: the bucket outlives the clock, the total must only hold the largest limit.
+//! The split is that of [`Split`]: the bucket outlives the clock, the total must only hold the largest limit. The
+//! total lies above, where it is added and subtracted in place and carries out of the word.
+//!
+//! To admit in a later bucket, the state first *turns*: it enters that bucket and stays as it is otherwise. Then
+//! every start total passed over is known to all, since the total can not change before they are written: whoever
+//! wants to admit writes them, and the admission ends the turn. So a slot is written once for each bucket, with
+//! a value that nobody can write differently.
 //!
 //! # Invariants
-//! | id | always                                                                     | kept by                 |
-//! |----|----------------------------------------------------------------------------|-------------------------|
-//! | I1 | the bucket of the state never decreases                                     | the maximum in `newest`  |
-//! | I2 | each bucket `b` with `state - reach <= b <= state` has its start total in its slot, or a later bucket lies there | `put_starts`, before the state moves |
-//! | I3 | a start total of a bucket up to the state's is final                        | checked puts, below      |
-//! | I4 | no rule's `total - start` exceeds its limit                                 | the judgement before L1  |
+//! | id | always                                                                      | kept by                 |
+//! |----|-----------------------------------------------------------------------------|-------------------------|
+//! | I1 | the bucket of the state never decreases, and each bucket is turned to once   | the maximum in `newest`  |
+//! | I2 | unless turning, each bucket `b` with `state - reach <= b <= state` has its start total in its slot | `fill`, before the turn ends |
+//! | I3 | while turning, a slot that holds an earlier bucket than its own lacks the present total | as I2, the turn before |
+//! | I4 | the bucket of a slot only grows, so a late fill fails                        | one value for each bucket |
+//! | I5 | no rule's `total - start` exceeds its limit, so no state recurs              | the judgement before L1  |
+//! | I6 | a masked bucket is below the ring's length                                   | `build`                  |
 //!
-//! A start total is put ahead of the admission that needs it, and that admission may still fail. So a put reads
-//! the slot, then the state again (moved: start over), and only then swaps the value it read. A slow put fails:
-//! once the state has passed a bucket its slot has changed, and for the slot to change back the total would have
-//! to wrap within one window, which I4 forbids. Totals are never compared: they wrap.
+//! Totals are never compared: they wrap.
 //!
 //! # Linearization points
-//! L1 admission: the CAS of the state. L2 refusal: the load of the state that it was judged by. A slot that holds a
-//! later bucket than the one looked for was written by a call with a later time, begun before this one ends: the
-//! call is then judged in that bucket.
+//! L1 admission: the CAS of the state. L2 refusal: the load of the state that it was judged by; the start totals it
+//! looked at were final by then. A turn moves time, to a bucket that a call still under way has carried: it
+//! is then admitted there, or another is in its place, unless it dies.
 //!
 //! # Memory order
-//! | id | site                 | order   | pairs with | because                                                    |
-//! |----|----------------------|---------|------------|------------------------------------------------------------|
-//! | O1 | state, first load    | Acquire | O3         | the start totals put before the state moved are then seen   |
-//! | O2 | slot load            | Acquire | O5         | a slot put for a later state shows that state at O4          |
-//! | O3 | state CAS            | AcqRel  | O1         | publishes the start totals put for it                        |
-//! | O4 | state, read again    | Relaxed | none       | it only has to come after O2, and O2 acquires                |
-//! | O5 | slot CAS             | AcqRel  | O2         | whoever sees the slot sees the state its writer saw          |
+//! | id | site             | order   | pairs with | because                                                       |
+//! |----|------------------|---------|------------|---------------------------------------------------------------|
+//! | O1 | state load       | Acquire | O3         | the start totals written before the state moved are then seen  |
+//! | O2 | slot load        | Acquire | O4         | whoever sees a later bucket than its own sees the state that led to it when it looks again |
+//! | O3 | state CAS        | AcqRel  | O1         | publishes the start totals                                     |
+//! | O4 | slot CAS         | AcqRel  | O2         | whoever sees the slot sees the state its writer saw            |
 //!
 //! # Progress
-//! Lock-free: a caller starts over only when another was admitted or wrote a later bucket. A thread that dies
-//! inside a call leaves at most start totals that nobody believes before the state reaches them.
+//! Lock-free: a caller starts over only when another turned or was admitted. A thread that dies while turning
+//! leaves a turn that the next admission completes.
 
 use alloc::boxed::Box;
-use core::time::Duration;
+use core::{
+    cmp::Ordering::{Equal, Greater, Less},
+    time::Duration,
+};
 
 use crossbeam_utils::Backoff;
 
@@ -66,15 +74,13 @@ const BUCKETS: u64 = 10;
 const RING_MAX: u64 = 1 << 16;
 
 word! {
-    /// `bucket | total`: the state, and each slot.
+    /// `total | turning | bucket`: the state, and each slot, where `turning` is 0.
     Mark
 }
 
 #[derive(Default)]
 struct Heads {
     state: Word<Mark>,
-    /// What an index beyond the ring would read; there is none.
-    spare: Word<Mark>,
 }
 
 // SAFETY: contract of `Zeroed`: words alone.
@@ -109,22 +115,22 @@ pub enum Coverage {
 ///
 /// # Largest limit
 /// A word holds the bucket since the clock's zero and the running total, so the narrower the buckets, the smaller
-/// the largest limit:
+/// the largest limit (with a phase, at some widths half of it):
 ///
 /// | width  | largest limit |
 /// |--------|---------------|
-/// | 1 ns   | 3             |
-/// | 1 us   | 2,047         |
-/// | 1 ms   | 2,097,151     |
-/// | 10 ms  | 33,554,431    |
-/// | 100 ms | 268,435,455   |
-/// | 1 s    | 2,147,483,647 |
-/// | 1 min  | 137,438,953,471 |
-/// | 1 h    | 8,796,093,022,207 |
+/// | 1 ns   | 1             |
+/// | 1 us   | 1,023         |
+/// | 1 ms   | 1,048,575     |
+/// | 10 ms  | 16,777,215    |
+/// | 100 ms | 134,217,727   |
+/// | 1 s    | 1,073,741,823 |
+/// | 1 min  | 68,719,476,735 |
+/// | 1 h    | 4,398,046,511,103 |
 ///
 /// # Cost
-/// Admission: one CAS in the newest bucket; after a gap of `g` buckets `min(g, reach) + 1` words more. Refusal: two loads
-/// for one rule, one more for each further rule.
+/// Admission: one CAS in the newest bucket; in a later one a second, and `min(g, reach)` words after a gap of `g` buckets.
+/// Refusal: two loads for one rule, one more for each further rule.
 ///
 /// # Examples
 /// ```
@@ -146,6 +152,10 @@ pub struct Window {
     backs: [u64; RULES_MAX],
     max_cost: u64,
     ceiling: u64,
+    /// The ceiling where there is one rule, else 0: up to here the first rule's answer is the answer.
+    first_ceiling: u64,
+    /// What the first rule may hold as a word: its limit above its look-back.
+    first_room: u64,
     /// Buckets of the longest window: how far back start totals are put.
     reach: u64,
     /// Ring length less one; the length is a power of two above `reach`.
@@ -166,10 +176,7 @@ pub struct WindowBuilder {
     ring_max: u64,
 }
 
-/// A later bucket than the one looked for lies in its slot: time has moved on to it.
-struct Later(u64);
-
-/// One look: the state, and the bucket judged.
+/// One look: the state, and the bucket judged. It stays true, of the moment of the state, whatever comes after.
 pub(crate) struct WindowLook<'a> {
     window: &'a Window,
     seen: Mark,
@@ -207,36 +214,55 @@ impl Window {
 
     #[inline]
     fn slot(&self, bucket: u64) -> &Word<Mark> {
-        self.block.slots.get((bucket & self.mask) as usize).unwrap_or(&self.block.head.spare)
+        // SAFETY: I6: the mask is the ring's length less one.
+        unsafe { self.block.slots.get_unchecked((bucket & self.mask) as usize) }
     }
 
-    /// Permits that count in `bucket` (at least the state's) for a rule with this look-back.
+    /// The bucket of a state or a slot.
     #[inline]
-    fn used(&self, seen: Mark, bucket: u64, back: u64) -> Result<u64, Later> {
-        let total = self.split.rest(seen.0);
+    fn bucket(&self, mark: Mark) -> u64 {
+        self.split.index(mark.0)
+    }
+
+    /// The state in a bucket of its own or later, not turning.
+    #[inline]
+    fn moved_to(&self, bucket: u64, seen: Mark) -> Mark {
+        Mark((seen.0 & !self.split.flag()) - self.bucket(seen) + bucket)
+    }
+
+    #[inline]
+    fn is_turning(&self, seen: Mark) -> bool {
+        seen.0 & self.split.flag() != 0
+    }
+
+    /// Permits that count in `bucket` (at least the state's) for a rule with this look-back. `None`: the state has
+    /// moved on.
+    #[inline]
+    fn used(&self, seen: Mark, bucket: u64, back: u64) -> Option<u64> {
         let start = bucket.saturating_sub(back);
-        if start > self.split.index(seen.0) {
-            return Ok(0); // Nothing was admitted since, and a start total out there is not to be believed.
+        if start > self.bucket(seen) {
+            return Some(0); // Nothing was admitted since.
         }
         if start == 0 {
-            return Ok(total);
+            return Some(self.split.rest(seen.0));
         }
         let slot = self.slot(start).load(Acquire); // O2
-        if self.split.index(slot.0) > start {
-            return Err(Later(self.split.index(slot.0)));
+        match self.bucket(slot).cmp(&start) {
+            Less => Some(0), // I3: passed over, and not yet filled.
+            Equal => Some(self.split.rest(seen.0.wrapping_sub(slot.0))),
+            Greater => None,
         }
-        Ok(total.wrapping_sub(self.split.rest(slot.0)) & self.split.rest_max())
     }
 
-    /// Whether `cost` more permits keep every rule in `bucket`.
+    /// Whether `cost` more permits keep every rule in `bucket`. `None`: the state has moved on.
     #[inline]
-    fn fits(&self, seen: Mark, bucket: u64, cost: u64) -> Result<bool, Later> {
+    fn fits(&self, seen: Mark, bucket: u64, cost: u64) -> Option<bool> {
         for (rule, &back) in self.rules.iter().zip(&self.backs) {
             if self.used(seen, bucket, back)? > rule.limit - cost {
-                return Ok(false);
+                return Some(false);
             }
         }
-        Ok(true)
+        Some(true)
     }
 
     /// One attempt; `None` if another caller got in between.
@@ -244,48 +270,76 @@ impl Window {
     fn attempt(&self, cost: u64, now: Nanos) -> Option<bool> {
         let state = &self.block.head.state;
         let seen = state.load(Acquire); // O1, L2
-        let newest = self.split.index(seen.0);
-        let mut bucket = self.split.newest(newest, now);
-        // Ends: every round is a later bucket, and only callers at work write later ones.
-        let fits = loop {
-            match self.fits(seen, bucket, cost) {
-                Ok(fits) => break fits,
-                Err(Later(later)) => bucket = later,
-            }
-        };
-        if !fits {
+        let bucket = self.split.newest(self.bucket(seen), now);
+        if !self.fits(seen, bucket, cost)? {
             return Some(false);
         }
-        if bucket > newest {
-            self.put_starts(seen, newest, bucket)?;
-        }
-        let total = self.split.rest(seen.0).wrapping_add(cost) & self.split.rest_max();
-        let next = Mark(self.split.pack(bucket, total));
-        state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1
+        let seen = self.settle(seen, bucket)?;
+        let next = self.moved_to(bucket, seen).0.wrapping_add(self.split.in_place(cost));
+        state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1
         Some(true)
     }
 
-    /// Puts the start totals of the buckets passed over, so that I2 holds at `bucket`. `None`: the state moved.
+    #[inline(never)]
+    fn take_slow(&self, now: Nanos, cost: u64) -> bool {
+        self.attempt(cost, now).unwrap_or_else(|| self.contend(now, cost))
+    }
+
+    /// Attempts, after one that another caller got into, until one is undisturbed.
     #[cold]
-    fn put_starts(&self, seen: Mark, newest: u64, bucket: u64) -> Option<()> {
-        let total = self.split.rest(seen.0);
-        for passed in (newest + 1).max(bucket.saturating_sub(self.reach))..=bucket {
-            let start = Mark(self.split.pack(passed, total));
-            let slot = self.slot(passed);
-            loop {
-                let old = slot.load(Acquire); // O2
-                if self.split.index(old.0) > passed || old == start {
-                    break;
-                }
-                if self.block.head.state.load(Relaxed) != seen {
-                    return None; // O4
-                }
-                if slot.compare_exchange(old, start, AcqRel, Relaxed).is_ok() {
-                    break; // O5
-                }
+    #[inline(never)]
+    fn contend(&self, now: Nanos, cost: u64) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            backoff.spin();
+            if let Some(admitted) = self.attempt(cost, now) {
+                return admitted;
             }
         }
-        Some(())
+    }
+
+    /// Makes the state ready to admit in `bucket` (at least its own) by its next CAS: there, with every start total
+    /// in its slot. `None`: the state moved.
+    #[inline]
+    fn settle(&self, mut seen: Mark, bucket: u64) -> Option<Mark> {
+        let newest = self.bucket(seen);
+        if self.is_turning(seen) {
+            self.fill(seen, self.first_unfilled(newest));
+        }
+        if bucket > newest {
+            let turning = Mark(self.moved_to(bucket, seen).0 | self.split.flag());
+            self.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3
+            self.fill(turning, newest + 1);
+            seen = turning;
+        }
+        Some(seen)
+    }
+
+    /// The first bucket whose start total a turn to `newest` has yet to write.
+    #[cold]
+    fn first_unfilled(&self, newest: u64) -> u64 {
+        let reached = newest.saturating_sub(self.reach);
+        let unfilled = |passed| self.bucket(self.slot(passed).load(Acquire)) < passed; // O2
+        let mut first = newest + 1;
+        while first > reached && first > 1 && unfilled(first - 1) {
+            first -= 1;
+        }
+        first
+    }
+
+    /// Writes the start totals of a turn, from bucket `first` up: in ascending order, so that `first_unfilled` meets
+    /// every gap.
+    fn fill(&self, turning: Mark, first: u64) {
+        let newest = self.bucket(turning);
+        for passed in first.max(newest.saturating_sub(self.reach))..=newest {
+            let start = Mark(self.moved_to(newest, turning).0 - newest + passed);
+            let slot = self.slot(passed);
+            let old = slot.load(Acquire); // O2
+            if self.bucket(old) < passed {
+                // Beaten: somebody wrote this very value, or the state has moved on and the CAS of the state will fail.
+                let _ = slot.compare_exchange(old, start, AcqRel, Relaxed); // O4
+            }
+        }
     }
 }
 
@@ -300,25 +354,46 @@ impl History for Window {
         self.max_cost
     }
 
+    /// The state's own bucket and the first rule: what most calls ask, by arithmetic on whole words. The order of
+    /// the questions is that of their cost to a refusal.
+    #[inline(always)]
+    fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
+        let state = &self.block.head.state;
+        let seen = state.load(Acquire); // O1, L2
+        let bucket = self.split.index(seen.0);
+        if !self.split.ends_after(bucket, now) {
+            return None;
+        }
+        let start = self.slot(bucket.checked_sub(self.backs[0])?).load(Acquire); // O2
+        let room = self.first_room.wrapping_add(start.0).wrapping_sub(seen.0);
+        if room == 0 && cost > 0 {
+            return Some(false); // The bucket looked for lies there, and leaves nothing.
+        }
+        if !self.split.is_whole(room) {
+            return None; // Another bucket lies there, or the state is turning.
+        }
+        let cost_in_place = self.split.in_place(cost); // One too large for the word is above the ceiling, too.
+        if cost > 1 && room < cost_in_place {
+            return Some(false);
+        }
+        if !now.in_range() || cost.wrapping_sub(1) >= self.first_ceiling {
+            return None;
+        }
+        let next = Mark(seen.0.wrapping_add(cost_in_place));
+        match state.compare_exchange(seen, next, AcqRel, Relaxed) {
+            Ok(_) => Some(true), // O3, L1
+            Err(_) => Some(self.contend(now, cost)),
+        }
+    }
+
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let backoff = Backoff::new();
-        loop {
-            if let Some(admitted) = self.attempt(cost, now) {
-                return admitted;
-            }
-            backoff.spin();
-        }
+        self.take_slow(now, cost)
     }
 
     fn look(&self, now: Nanos) -> WindowLook<'_> {
         let seen = self.block.head.state.load(Acquire); // O1, L2
-        let mut bucket = self.split.newest(self.split.index(seen.0), now);
-        for &back in &self.backs[..self.rules.len()] {
-            while let Err(Later(later)) = self.used(seen, bucket, back) {
-                bucket = later;
-            }
-        }
+        let bucket = self.split.newest(self.bucket(seen), now);
         WindowLook { window: self, seen, bucket, now }
     }
 }
@@ -329,18 +404,8 @@ algorithm!(Window);
 
 impl WindowLook<'_> {
     /// Permits that a call in `bucket` would find charged to `rule`.
-    fn used_in(&self, mut bucket: u64, rule: usize) -> u64 {
-        loop {
-            match self.window.used(self.seen, bucket, self.window.backs[rule]) {
-                Ok(used) => return used,
-                Err(Later(later)) => bucket = later,
-            }
-        }
-    }
-
-    /// The answer, if the history has not moved on since the look began.
-    fn still<T>(&self, answer: T) -> Option<T> {
-        (self.window.block.head.state.load(Relaxed) == self.seen).then_some(answer) // O4
+    fn used_in(&self, bucket: u64, rule: usize) -> Option<u64> {
+        self.window.used(self.seen, bucket, self.window.backs[rule])
     }
 }
 
@@ -350,23 +415,22 @@ impl Look for WindowLook<'_> {
     }
 
     fn used(&self, rule: usize) -> Option<u64> {
-        self.still(self.used_in(self.bucket, rule))
+        self.used_in(self.bucket, rule)
     }
 
     /// A binary search over the buckets to come: use only falls. At most log2(reach + 1) + 1 steps.
     fn wait(&self, rule: usize, keep: u64) -> Option<Nanos> {
-        let split = &self.window.split;
-        let empty = split.index(self.seen.0) + self.window.backs[rule] + 1;
+        let empty = self.window.bucket(self.seen) + self.window.backs[rule] + 1;
         let (mut first, mut end) = (self.bucket, empty.max(self.bucket));
         while first < end {
             let middle = first + (end - first) / 2;
-            if self.used_in(middle, rule) <= keep {
+            if self.used_in(middle, rule)? <= keep {
                 end = middle;
             } else {
                 first = middle + 1;
             }
         }
-        self.still(split.start_of(first) - self.at())
+        Some(self.window.split.start_of(first) - self.at())
     }
 }
 
@@ -437,7 +501,7 @@ impl WindowBuilder {
         if reach > self.ring_max {
             return Err(ConfigError::Buckets { got: reach, min: 1, max: self.ring_max });
         }
-        let split = Split::new(Nanos::from_nanos(width), self.phase)?;
+        let split = Split::new(Nanos::from_nanos(width), self.phase)?.with_flag();
         if rules.largest_limit() > split.rest_max() {
             return Err(ConfigError::Limit { got: rules.largest_limit(), max: split.rest_max() });
         }
@@ -450,15 +514,116 @@ impl WindowBuilder {
         }
         let len = (reach + 1).checked_next_power_of_two().unwrap_or(u64::MAX);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let ceiling = rules.least_limit().min(self.max_cost);
         Ok(Window {
             rules,
             backs,
             max_cost: self.max_cost,
-            ceiling: rules.least_limit().min(self.max_cost),
+            ceiling,
+            first_ceiling: if rules.len() == 1 { ceiling } else { 0 },
+            first_room: split.pack(backs[0], rules[0].limit),
             reach,
             mask: len as u64 - 1,
             split,
             block: Block::zeroed(len)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Algorithm;
+
+    /// The last bucket holds times out of range, too: a state that stands in it is no reason to take them.
+    #[test]
+    fn a_time_out_of_range_is_refused_in_the_last_bucket_too() {
+        let late = [Nanos::from_nanos(Nanos::MAX.as_nanos() + 1), Nanos::from_nanos(u64::MAX)];
+        for rules in [1, 2] {
+            let mut builder = Window::builder(5, Duration::from_secs(1));
+            for _ in 1..rules {
+                builder = builder.rule(9, Duration::from_secs(2));
+            }
+            let counter = builder.build().unwrap();
+            assert!(counter.try_acquire_at(2, Nanos::MAX));
+            assert!(counter.split.ends_after(counter.split.index_of(Nanos::MAX), late[0]));
+            for late in late {
+                assert!([0, 1, 3, 4].iter().all(|&cost| !counter.try_acquire_at(cost, late)), "{late:?}");
+            }
+            assert_eq!(counter.usage_at(0, Nanos::MAX), Some(2));
+            assert!(counter.try_acquire_at(3, Nanos::MAX));
+        }
+    }
+
+    /// The total may fill its bits to the last: it wraps past the largest limit, and no use is lost.
+    #[test]
+    fn a_total_that_wraps_hides_no_use() {
+        let max = 1_048_575;
+        let counter = Window::builder(max, Duration::from_millis(10)).build().unwrap();
+        assert_eq!(counter.split.rest_max(), max);
+        for turn in 1..5 {
+            let now = Nanos::from_millis(20 * turn);
+            assert!(counter.try_acquire_at(max - turn, now));
+            assert!(!counter.try_acquire_at(turn + 1, now));
+            assert_eq!(counter.usage_at(0, now), Some(max - turn));
+            assert!(counter.try_acquire_at(turn, now) && !counter.try_acquire_at(1, now));
+            assert!(counter.try_acquire_at(0, now));
+        }
+    }
+
+    /// A cost so large that its place in the word overflows is still too large.
+    #[test]
+    fn no_cost_is_too_large_to_be_refused() {
+        let counter = Window::builder(5, Duration::from_secs(1)).build().unwrap();
+        let now = Nanos::from_secs(5);
+        assert!(counter.try_acquire_at(1, now));
+        for bits in 3..64 {
+            assert!(!counter.try_acquire_at(1 << bits, now) && !counter.try_acquire_at((1 << bits) + 1, now));
+        }
+        assert!(counter.try_acquire_at(4, now));
+    }
+
+    #[test]
+    fn the_table_of_largest_limits_is_right() {
+        let table = [
+            (1, 1),
+            (1_000, 1_023),
+            (1_000_000, 1_048_575),
+            (10_000_000, 16_777_215),
+            (100_000_000, 134_217_727),
+            (1_000_000_000, 1_073_741_823),
+            (60_000_000_000, 68_719_476_735),
+            (3_600_000_000_000, 4_398_046_511_103),
+        ];
+        for (width, max) in table {
+            let build = |limit| Window::builder(limit, Duration::from_nanos(width)).buckets(1).build();
+            assert!(build(max).is_ok(), "{width}");
+            assert_eq!(build(max + 1).err(), Some(ConfigError::Limit { got: max + 1, max }));
+        }
+    }
+
+    /// A caller that dies in the middle of a turn, wherever: what it wrote changes no later answer.
+    #[test]
+    fn a_turn_left_half_way_is_completed() {
+        let at = Nanos::from_nanos;
+        for filled in 0..=3 {
+            let counter = Window::builder(3, Duration::from_nanos(30)).buckets(3).build().unwrap();
+            assert!(counter.try_acquire_at(2, at(45)));
+            let seen = counter.block.head.state.load(Acquire);
+            let turning = Mark(counter.moved_to(7, seen).0 | counter.split.flag());
+            counter.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).unwrap();
+            for bucket in 5..5 + filled {
+                let start = Mark(counter.moved_to(bucket, seen).0);
+                let slot = counter.slot(bucket);
+                slot.compare_exchange(slot.load(Acquire), start, AcqRel, Relaxed).unwrap();
+            }
+            // Bucket 4 counts until bucket 8; the dead caller's bucket is the newest.
+            assert_eq!(counter.usage_at(0, at(0)), Some(2));
+            assert_eq!(counter.peek_at(2, at(0)).unwrap_err().retry_after(), Some(at(10)));
+            assert_eq!(counter.block.head.state.load(Acquire), turning, "a look stores nothing");
+            assert!(!counter.try_acquire_at(2, at(75)) && counter.try_acquire_at(1, at(75)));
+            assert!(!counter.try_acquire_at(1, at(79)) && counter.try_acquire_at(2, at(80)));
+            assert_eq!(counter.usage_at(0, at(80)), Some(3));
+        }
     }
 }

@@ -216,8 +216,8 @@ proptest! {
         // A jump to the end of time would leave the rest of the run standing there.
         let tame = |call: &(Step, u64, bool)| !matches!(call.0, Step::Jump(20..) | Step::Anywhere(_));
         let steps: Vec<_> = steps.into_iter().filter(tame).collect();
-        let rules = [Rule::new(limit, nanos(20)), Rule::new(second, nanos(60))];
-        let calls = calls(steps, 0, 1, &[20, 60], 4);
+        let rules = [Rule::new(limit, nanos(40)), Rule::new(second, nanos(120))];
+        let calls = calls(steps, 0, 1, &[40, 120], 8);
         for max_cost in [None, Some(1)] {
             let mut oracle = Naive::log(&rules).max_cost(max_cost.unwrap_or(u64::MAX));
             agrees(&forms::log(&rules, max_cost), &mut oracle, calls.iter().copied());

@@ -53,7 +53,7 @@ pub(crate) fn sum(results: &[Vec<u64>]) -> impl Iterator<Item = u64> {
     (0..results[0].len()).map(move |round| results.iter().map(|thread| thread[round]).sum())
 }
 
-const RULES: [(u64, u64); 2] = [(7, 20), (12, 60)];
+const RULES: [(u64, u64); 2] = [(7, 40), (12, 120)];
 
 fn rules() -> Vec<Rule> {
     RULES.map(|(limit, window)| Rule::new(limit, Duration::from_nanos(window))).into()

@@ -216,8 +216,8 @@ impl<E: From<Error>> Scan<'_, '_, E> {
             Some(parser) => parser,
             None => {
                 let sample = lines.peek(SAMPLE).map_err(|error| failed(0, error))?;
-                let format =
-                    format::detect(sample).map_err(|why| Error::Format { file: file.into(), why })?;
+                let format = format::detect(sample, &self.options.key)
+                    .map_err(|why| Error::Format { file: file.into(), why })?;
                 detected = self::parser(file, &format, &self.options.key)?;
                 &mut detected
             }

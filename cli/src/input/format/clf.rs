@@ -70,7 +70,8 @@ impl Clf {
     }
 
     fn stamp(&mut self, text: &[u8]) -> Result<Stamp, Why> {
-        if self.known.0 != text {
+        // Before the first date nothing is known, not that the empty text is a date.
+        if text.is_empty() || self.known.0 != text {
             let stamp = moment::clf(text)?;
             self.known.0.clear();
             self.known.0.extend_from_slice(text);
@@ -254,6 +255,8 @@ mod tests {
         assert_eq!(key(Want::Client, &line), Err("its time can not be read"));
         let line = PLAIN.replace("2016", "1969");
         assert_eq!(key(Want::Client, &line), Err("its time is before 1970"));
+        let line = PLAIN.replace("08/Aug/2016:16:49:16 +0800", "");
+        assert_eq!(key(Want::Client, &line), Err(NO_DATE), "no date, though none was read before it");
     }
 
     #[test]

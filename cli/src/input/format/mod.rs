@@ -110,12 +110,14 @@ fn of_format(format: &Format, want: &Want) -> Result<Box<dyn Parser>, String> {
 
 /// Tells the format from the first lines of a file: the one that reads the most of them.
 ///
-/// Common log lines of which any has a quoted column behind its request count as combined. Of the time fields
-/// of JSON lines the finest name known wins. Without any line there is nothing to read, and any format does.
+/// Only lines that also have the key count, as long as there are any. Common log lines of which any has a
+/// quoted column behind its request count as combined. A line of JSON may hold a bracketed date, and even a
+/// whole common log line: JSON wins if it reads as many. Of its time fields the finest name known wins. Without
+/// any line there is nothing to read, and any format does.
 ///
 /// # Errors
 /// No format reads any line.
-pub(super) fn detect(sample: &[u8]) -> Result<Format, String> {
+pub(super) fn detect(sample: &[u8], key: &KeySpec) -> Result<Format, String> {
     /// So many lines tell.
     const LINES: usize = 100;
     let lines = || {
@@ -123,20 +125,25 @@ pub(super) fn detect(sample: &[u8]) -> Result<Format, String> {
         lines.filter(|line| !line.is_empty()).take(LINES)
     };
     let Some(first) = lines().next() else { return Ok(Format::Combined) };
-    let mut candidates = vec![Format::Common, Format::Epoch];
+    let mut candidates = Vec::new();
     if lines().any(|line| line.starts_with(b"{")) {
         candidates.extend(json::TIMES.iter().map(|field| Format::Json((*field).into())));
     }
-    let mut best = (0, None);
-    for format in candidates {
-        let mut parser = parser(&format, &KeySpec::None)?;
-        let read = lines().filter(|line| parser.parse(line).is_ok()).count();
-        if read > best.0 {
-            best = (read, Some(format));
+    // Combined reads what common reads, and has more keys.
+    candidates.extend([Format::Combined, Format::Epoch]);
+    let best = |key: &KeySpec| {
+        let mut best = (0, None);
+        for format in &candidates {
+            let Ok(mut parser) = parser(format, key) else { continue };
+            let read = lines().filter(|line| parser.parse(line).is_ok()).count();
+            if read > best.0 {
+                best = (read, Some(format.clone()));
+            }
         }
-    }
-    match best.1 {
-        Some(Format::Common) if lines().any(clf::is_combined) => Ok(Format::Combined),
+        best.1
+    };
+    match best(key).or_else(|| best(&KeySpec::None)) {
+        Some(Format::Combined) if !lines().any(clf::is_combined) => Ok(Format::Common),
         Some(format) => Ok(format),
         None => Err(format!(
             "no known format reads its first lines, the first of which is \"{}\"; --format names one",
@@ -199,7 +206,11 @@ mod tests {
     const COMMON: &str = "::1 - - [08/Aug/2016:16:49:16 +0800] \"GET / HTTP/1.1\" 200 5";
 
     fn detected(sample: &str) -> Result<String, String> {
-        detect(sample.as_bytes()).map(|format| match format {
+        detected_for("none", sample)
+    }
+
+    fn detected_for(key: &str, sample: &str) -> Result<String, String> {
+        detect(sample.as_bytes(), &key.parse().unwrap()).map(|format| match format {
             Format::Json(field) => format!("json:{field}"),
             other => other.to_string(),
         })
@@ -220,6 +231,27 @@ mod tests {
             ("\n\r\n".into(), "combined"),
         ] {
             assert_eq!(detected(&sample).as_deref(), Ok(format), "{sample}");
+        }
+    }
+
+    /// Apache's `%t` puts brackets around the date, and a container's log has the whole line in a field.
+    #[test]
+    fn json_that_holds_a_common_log_date_is_told_by_the_key() {
+        let apache = r#"{"time":"[08/Aug/2016:16:49:16 +0800]","remoteIP":"192.0.2.1"}"#;
+        let container = concat!(
+            r#"{"log":"192.0.2.1 - - [08/Aug/2016:16:49:16 +0800] \"GET / HTTP/1.1\" 200 5\n","#,
+            r#""stream":"stdout","time":"2016-08-08T08:49:16.5Z"}"#
+        );
+        for (key, sample, format) in [
+            ("none", apache, "json:time"),
+            ("client", apache, "json:time"),
+            ("none", container, "json:time"),
+            ("client", container, "combined"),
+            // Nobody has the key: then the format is that of the lines, and the key is named as missing.
+            ("user", "1700000000 ::1", "epoch"),
+            ("header:x", COMMON, "common"),
+        ] {
+            assert_eq!(detected_for(key, sample).as_deref(), Ok(format), "{key} {sample}");
         }
     }
 
