@@ -1,0 +1,239 @@
+//! Under loom.
+
+use std::{
+    collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use super::{End, Job, Run, Witness, judge, message, quietly};
+use crate::{
+    Limiter,
+    history::{History, MAIN, Record},
+    limiter::{Call, When},
+    search::{Broken, Property},
+    sync::{AtomicExt, AtomicU64, Ordering},
+    trace::{self, Ghost, Mode, SiteOrder, Unwound},
+};
+
+/// Branches of one execution at most; a call's own bound on steps is met long before.
+const BRANCHES_MAX: usize = 20_000;
+
+/// Ends the exploration from inside.
+struct Stop;
+
+#[derive(Default)]
+struct Tally {
+    executions: u64,
+    end: Option<End>,
+    judged: HashSet<History>,
+    frozen: bool,
+    most: (u32, u32),
+    sites: Vec<SiteOrder>,
+}
+
+pub(crate) fn run(job: &Job) -> Run {
+    let tally = Arc::new(Mutex::new(Tally::default()));
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = job.bound.map(usize::from);
+    model.max_branches = BRANCHES_MAX;
+    model.max_permutations = None;
+    model.max_duration = None;
+    model.location = false;
+    let ended = quietly(|| {
+        let (job, tally) = (job.clone(), tally.clone());
+        catch_unwind(AssertUnwindSafe(move || model.check(move || execute(&job, &tally))))
+    });
+    trace::with(|ghost| ghost.mode = Mode::Off);
+    let mut tally = std::mem::take(&mut *lock(&tally));
+    let end = match ended {
+        Ok(()) => tally.end.take().unwrap_or(End::Complete),
+        Err(payload) if payload.is::<Stop>() => tally.end.take().expect("who stops says why"),
+        Err(payload) => loom_gave_up(&message(&*payload), tally.executions),
+    };
+    trace::with(|ghost| take_from(ghost, &mut tally));
+    Run { executions: tally.executions, end, most: tally.most, sites: tally.sites, frozen: tally.frozen }
+}
+
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Moves what the observer has gathered over all executions.
+fn take_from(ghost: &mut Ghost, tally: &mut Tally) {
+    tally.most = std::mem::take(&mut ghost.most);
+    let own = |seen: &SiteOrder| seen.site.file == file!();
+    tally.sites = ghost.sites.drain(..).map(|(_, seen)| seen).filter(|seen| !own(seen)).collect();
+    tally.sites.sort_by_key(|seen| (seen.site, seen.op));
+    tally.sites.dedup();
+}
+
+/// One execution, in loom's first thread.
+fn execute(job: &Job, shared: &Arc<Mutex<Tally>>) {
+    {
+        let mut tally = lock(shared);
+        if tally.end.is_none() {
+            if tally.executions >= job.executions_max {
+                tally.end = Some(End::Cut(format!("stopped after {} executions", tally.executions)));
+            } else if tally.executions % 64 == 63 && Instant::now() >= job.deadline {
+                tally.end = Some(End::Cut(format!("out of time after {} executions", tally.executions)));
+            }
+        }
+        if tally.end.is_some() {
+            drop(tally);
+            resume_unwind(Box::new(Stop));
+        }
+        tally.executions += 1;
+    }
+    trace::reset();
+    trace::with(|ghost| {
+        ghost.freeze = job.freeze;
+        ghost.steps_max = job.steps_max;
+        ghost.alone_max = job.alone_max;
+        if ghost.weakenings != job.weakenings {
+            ghost.weakenings.clone_from(&job.weakenings);
+        }
+    });
+    threads(job);
+    conclude(job, &mut lock(shared));
+}
+
+/// Setup, threads, after.
+fn threads(job: &Job) {
+    let scenario = &job.scenario;
+    let limiter = match catch_unwind(AssertUnwindSafe(|| (job.make)())) {
+        Ok(limiter) => limiter,
+        Err(payload) => return panicked("the constructor", &*payload),
+    };
+    let first = scenario.clock.first().copied().unwrap_or(0);
+    let clock = Arc::new(AtomicU64::new(first).named("clock"));
+    if !scenario.setup.iter().all(|call| make_call(MAIN, call, &*limiter, &clock)) {
+        return;
+    }
+    trace::with(|ghost| ghost.mode = Mode::Together);
+    let main = loom::thread::current();
+    let mut count = 0;
+    let mut spawn = |body: Box<dyn FnOnce(usize)>| {
+        count += 1;
+        let (thread, main) = (count, main.clone());
+        loom::thread::spawn(move || {
+            let id = loom::thread::current().id();
+            trace::with(|ghost| ghost.register(thread, id));
+            body(thread);
+            trace::with(|ghost| ghost.finished += 1);
+            main.unpark();
+        });
+    };
+    for calls in &scenario.threads {
+        let (calls, limiter, clock) = (calls.clone(), limiter.clone(), clock.clone());
+        spawn(Box::new(move |thread| {
+            calls.iter().all(|call| make_call(thread, call, &*limiter, &clock));
+        }));
+    }
+    if scenario.clock.len() > 1 {
+        let (times, clock) = (scenario.clock[1..].to_vec(), clock.clone());
+        spawn(Box::new(move |_| times.iter().for_each(|&time| clock.store(time, Ordering::Relaxed))));
+    }
+    // Not `join`: loom's prints to stderr. Parking loses no order either: who unparks hands on all it has seen.
+    while trace::with(|ghost| ghost.finished) < count {
+        loom::thread::park();
+    }
+    trace::with(|ghost| ghost.mode = Mode::Alone);
+    scenario.after.iter().all(|call| make_call(MAIN, call, &*limiter, &clock));
+}
+
+/// Makes a call. `false`: this thread goes no further.
+fn make_call(thread: usize, call: &Call, limiter: &dyn Limiter, clock: &AtomicU64) -> bool {
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        let now = match call.when() {
+            Some(When::At(now)) => now,
+            Some(When::Clock) => clock.load(Ordering::Relaxed),
+            None => 0,
+        };
+        trace::with(|ghost| {
+            ghost.begin(Record { thread, call: call.clone(), now, answer: None, began: u32::MAX, ended: None });
+        });
+        call.make(limiter, now)
+    }));
+    match made {
+        Ok(Some(answer)) => {
+            trace::with(|ghost| ghost.end(thread, answer));
+            return true;
+        }
+        Ok(None) => trace::with(|ghost| {
+            let why = format!("the limiter does not offer {}", call.at(0));
+            ghost.broken.get_or_insert(Broken::Unjudged(why));
+        }),
+        Err(payload) if payload.is::<Unwound>() => {}
+        Err(payload) if trace::with(|ghost| ghost.inside[thread]) => resume_unwind(payload),
+        Err(payload) => panicked(&call.at(0), &*payload),
+    }
+    trace::with(|ghost| ghost.abandon(thread));
+    false
+}
+
+fn panicked(who: &str, payload: &(dyn std::any::Any + Send)) {
+    let words = format!("{who} panicked: {}", message(payload));
+    trace::with(|ghost| {
+        ghost.broken.get_or_insert(Broken::Property(Property::NoPanic, words));
+    });
+}
+
+/// Judges the execution that has just ended.
+fn conclude(job: &Job, tally: &mut Tally) {
+    let (broken, history, frozen, steps) = trace::with(|ghost| {
+        ghost.mode = Mode::Off;
+        let records = ghost.records.iter().filter(|record| record.began != u32::MAX).cloned().collect();
+        let steps: u32 = (1..=job.scenario.threads.len()).map(|thread| ghost.steps_of(thread)).sum();
+        (ghost.broken.take(), History { records }.normalized(), ghost.frozen, steps)
+    });
+    tally.frozen |= frozen;
+    let asked = job.replay == Some(tally.executions);
+    let verdict = match broken {
+        Some(broken) => Err(broken),
+        None if tally.executions == 1 && steps == 0 && !job.scenario.threads.is_empty() => {
+            let why = "the limiter made no atomic access that the checker sees: build it on tollgate_check::sync";
+            Err(Broken::Unjudged(why.into()))
+        }
+        None if !asked && tally.judged.contains(&history) => Ok(()),
+        None => judge(&job.spec, &history),
+    };
+    tally.end = match verdict {
+        Ok(()) if asked => Some(End::Void(format!("execution {} keeps all promises", tally.executions))),
+        Ok(()) => {
+            tally.judged.insert(history);
+            None
+        }
+        Err(Broken::Unjudged(why)) => Some(End::Void(why)),
+        Err(Broken::Property(property, words)) => Some(witness(property, words, tally.executions)),
+    };
+}
+
+fn witness(property: Property, words: String, execution: u64) -> End {
+    trace::with(|ghost| {
+        End::Broken(Box::new(Witness {
+            property,
+            words,
+            records: ghost.records.clone(),
+            events: ghost.events.clone(),
+            names: ghost.word_names(),
+            execution,
+        }))
+    })
+}
+
+/// A panic of loom itself.
+fn loom_gave_up(message: &str, execution: u64) -> End {
+    let first = message.lines().next().unwrap_or_default();
+    let property = if message.contains("Causality violation") || message.contains("Concurrent") {
+        Property::DataRace
+    } else if message.contains("deadlock") {
+        Property::Deadlock
+    } else if message.contains("leaked") {
+        Property::NoLeak
+    } else {
+        return End::Void(format!("loom stopped in execution {execution}: {first}"));
+    };
+    witness(property, first.to_string(), execution)
+}

@@ -1,0 +1,40 @@
+//! The door: atomics, spin hint and cells that are modelled under `--cfg tollgate_loom` and the real ones otherwise.
+//!
+//! Build your limiter on these names, directly or through a `sync` module of your own:
+//! ```
+//! use tollgate_check::sync::{AtomicExt, AtomicU64, Ordering};
+//!
+//! let head = AtomicU64::new(0).named("head");
+//! assert_eq!(head.fetch_add(1, Ordering::Relaxed), 0);
+//! ```
+//! Every access is traced with the line it stands on. A wrapper of your own around an atomic marks its methods
+//! `#[track_caller]`, so that the line is the algorithm's and not the wrapper's.
+//!
+//! Without the cfg these *are* the types of `std`, at no cost. Under it they differ in one thing: `new` is not
+//! `const`.
+
+#[cfg(not(tollgate_loom))]
+mod real;
+#[cfg(not(tollgate_loom))]
+pub use real::{Arc, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, UnsafeCell, fence, spin_loop, yield_now};
+
+#[cfg(tollgate_loom)]
+mod modelled;
+#[cfg(tollgate_loom)]
+pub use modelled::{Arc, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, UnsafeCell, fence, spin_loop, yield_now};
+
+pub use std::sync::atomic::Ordering;
+
+/// What the modelled atomics and those of `std` can both do, and `std` spells differently.
+pub trait AtomicExt: Sized {
+    /// The value held.
+    type Value;
+
+    /// Gives the word a name for the interleaving; several words of one name are told apart by number. No cost and
+    /// no effect without the model.
+    #[must_use]
+    fn named(self, name: &'static str) -> Self;
+
+    /// The value, by exclusive access.
+    fn with_mut<R>(&mut self, f: impl FnOnce(&mut Self::Value) -> R) -> R;
+}

@@ -1,0 +1,337 @@
+//! The observer of the running execution.
+//!
+//! Loom runs all threads of a model on one OS thread, so the observer is a plain thread-local: always current, and
+//! invisible to the model.
+
+use std::{cell::RefCell, panic::Location, sync::atomic::Ordering};
+
+use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening};
+use crate::{
+    history::{MAIN, Record},
+    scenario::THREADS_MAX,
+    search::{Broken, Property},
+};
+
+/// Whether there is an execution, and how an access reaches its word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mode {
+    /// Not an execution of ours: straight to loom.
+    #[default]
+    Off,
+    /// One thread runs: straight to the word.
+    Alone,
+    /// Through loom.
+    Together,
+}
+
+/// Why a thread is unwound by an access.
+pub(crate) enum Unwound {
+    Frozen,
+    Stuck,
+}
+
+const ALL: usize = THREADS_MAX + 1;
+
+#[derive(Default)]
+pub(crate) struct Ghost {
+    pub(crate) mode: Mode,
+    /// The thread whose place this is.
+    ids: Vec<Option<loom::thread::ThreadId>>,
+    /// Moments: one for each access and each end of a call.
+    now: u32,
+    pub(crate) events: Vec<Event>,
+    pub(crate) records: Vec<Record>,
+    /// The call each thread is in, and whether it has taken its first step.
+    open: [Option<(usize, bool)>; ALL],
+    steps: [u32; ALL],
+    steps_in_call: [u32; ALL],
+    /// Whether a thread is inside loom: a panic then is loom's.
+    pub(crate) inside: [bool; ALL],
+    pub(crate) finished: usize,
+    /// The thread to freeze and after how many of its steps.
+    pub(crate) freeze: Option<(usize, u32)>,
+    pub(crate) frozen: bool,
+    pub(crate) steps_max: u32,
+    pub(crate) alone_max: u32,
+    words: Vec<&'static str>,
+    pub(crate) weakenings: Vec<Weakening>,
+    /// The first promise found broken.
+    pub(crate) broken: Option<Broken>,
+    // Kept from one execution to the next.
+    pub(crate) sites: Vec<(&'static Location<'static>, SiteOrder)>,
+    /// The most steps that a call took among others, and alone.
+    pub(crate) most: (u32, u32),
+}
+
+thread_local! {
+    static GHOST: RefCell<Ghost> = RefCell::default();
+}
+
+/// Looks at the observer. `f` must not touch the model.
+pub(crate) fn with<R>(f: impl FnOnce(&mut Ghost) -> R) -> R {
+    GHOST.with(|ghost| f(&mut ghost.borrow_mut()))
+}
+
+/// Begins another execution.
+pub(crate) fn reset() {
+    with(|ghost| {
+        ghost.mode = Mode::Alone;
+        ghost.now = 0;
+        ghost.ids.clear();
+        ghost.ids.resize(ALL, None);
+        ghost.ids[MAIN] = Some(loom::thread::current().id());
+        ghost.events.clear();
+        ghost.records.clear();
+        ghost.open = Default::default();
+        ghost.steps = Default::default();
+        ghost.steps_in_call = Default::default();
+        ghost.inside = Default::default();
+        ghost.finished = 0;
+        ghost.frozen = false;
+        ghost.words.clear();
+        ghost.broken = None;
+    });
+}
+
+impl Ghost {
+    /// Says which place the running thread has.
+    pub(crate) fn register(&mut self, thread: usize, id: loom::thread::ThreadId) {
+        self.ids[thread] = Some(id);
+    }
+
+    pub(crate) fn begin(&mut self, record: Record) {
+        let (thread, index) = (record.thread, self.records.len());
+        self.events.push(Event::Begin(index));
+        self.records.push(record);
+        self.open[thread] = Some((index, false));
+        self.steps_in_call[thread] = 0;
+    }
+
+    pub(crate) fn end(&mut self, thread: usize, answer: crate::Verdict) {
+        let (index, begun) = self.open[thread].take().expect("a call that ends has begun");
+        let (now, ended) = (self.moment(), self.moment());
+        let record = &mut self.records[index];
+        record.answer = Some(answer);
+        if !begun {
+            record.began = now;
+        }
+        record.ended = Some(ended);
+        self.events.push(Event::End(index));
+        let most = if thread == MAIN { &mut self.most.1 } else { &mut self.most.0 };
+        *most = (*most).max(self.steps_in_call[thread]);
+    }
+
+    /// Forgets a call that was never made or took no step.
+    pub(crate) fn abandon(&mut self, thread: usize) {
+        if let Some((index, false)) = self.open[thread].take() {
+            self.records[index].began = u32::MAX;
+        }
+    }
+
+    pub(crate) fn steps_of(&self, thread: usize) -> u32 {
+        self.steps[thread]
+    }
+
+    /// The names of the words, numbered where they repeat.
+    pub(crate) fn word_names(&self) -> Vec<String> {
+        let same = |name: &str| self.words.iter().filter(|other| **other == name).count();
+        let number = |i: usize| self.words[..i].iter().filter(|other| **other == self.words[i]).count();
+        let name = |(i, name): (usize, &&str)| match (*name, same(name)) {
+            ("", _) => format!("word{i}"),
+            (name, 1) => name.into(),
+            (name, _) => format!("{name}{}", number(i)),
+        };
+        self.words.iter().enumerate().map(name).collect()
+    }
+
+    fn moment(&mut self) -> u32 {
+        self.now += 1;
+        self.now
+    }
+
+    fn weakened(&self, site: Site, failure: bool, order: Option<Ordering>) -> Option<Ordering> {
+        let weakening = self.weakenings.iter().find(|w| w.failure == failure && site.is(&w.site));
+        weakening.map_or(order, |w| w.to)
+    }
+
+    fn note_site(&mut self, at: &'static Location<'static>, op: Op, order: Ordering, failure: Option<Ordering>) {
+        let known = |(other, seen): &(&'static Location<'static>, SiteOrder)| {
+            std::ptr::eq(*other, at) && seen.op == op && seen.order == order && seen.failure == failure
+        };
+        if !self.sites.iter().any(known) {
+            self.sites.push((at, SiteOrder { site: site(at), op, order, failure }));
+        }
+    }
+
+    /// Notes an access that has just taken effect. `Some`: the thread goes no further.
+    fn note(&mut self, access: Access) -> Option<Unwound> {
+        let thread = access.thread;
+        let now = self.moment();
+        if let Some((index, begun)) = &mut self.open[thread]
+            && !*begun
+        {
+            *begun = true;
+            self.records[*index].began = now;
+            self.now += 1;
+        }
+        self.events.push(Event::Access(access));
+        if matches!(access.op, Op::Read | Op::Write) {
+            return None;
+        }
+        self.steps[thread] += 1;
+        self.steps_in_call[thread] += 1;
+        let (index, _) = self.open[thread]?;
+        let max = if thread == MAIN { self.alone_max } else { self.steps_max };
+        if self.steps_in_call[thread] > max {
+            let title = self.records[index].title();
+            let broken = if thread == MAIN {
+                let words = format!("{title} ran alone and did not end within {max} atomic steps");
+                Broken::Property(Property::BoundedAlone, words)
+            } else {
+                let words = format!("{title} did not end within {max} of its own atomic steps");
+                Broken::Property(Property::LockFree, words)
+            };
+            self.broken.get_or_insert(broken);
+            return Some(Unwound::Stuck);
+        }
+        if self.freeze == Some((thread, self.steps[thread])) {
+            self.frozen = true;
+            self.events.push(Event::Frozen(thread));
+            return Some(Unwound::Frozen);
+        }
+        None
+    }
+}
+
+fn site(at: &'static Location<'static>) -> Site {
+    Site { file: at.file(), line: at.line(), column: at.column() }
+}
+
+/// The place of the running thread; `None` outside our executions.
+fn current() -> Option<(usize, Mode)> {
+    if with(|ghost| ghost.mode == Mode::Off) {
+        return None;
+    }
+    let id = loom::thread::current().id();
+    with(|ghost| ghost.ids.iter().position(|other| *other == Some(id)).map(|thread| (thread, ghost.mode)))
+}
+
+pub(crate) fn new_word() -> u32 {
+    with(|ghost| {
+        ghost.words.push("");
+        ghost.words.len() as u32 - 1
+    })
+}
+
+pub(crate) fn name_word(word: u32, name: &'static str) {
+    with(|ghost| ghost.words[word as usize] = name);
+}
+
+/// The orders to use, or `None` to go straight to the word.
+type How = Option<(Ordering, Ordering)>;
+
+/// Makes an access and notes it. A thread that is being unwound is frozen in the model: its access is not made,
+/// and `pretended` answers.
+pub(crate) fn access<R>(
+    at: &'static Location<'static>,
+    word: u32,
+    op: Op,
+    order: Ordering,
+    failure: Option<Ordering>,
+    pretended: R,
+    make: impl FnOnce(How) -> (R, Effect),
+) -> R {
+    let or_relaxed = |failure: Option<Ordering>| failure.unwrap_or(Ordering::Relaxed);
+    if std::thread::panicking() {
+        return pretended;
+    }
+    let Some((thread, mode)) = current() else { return make(Some((order, or_relaxed(failure)))).0 };
+    let (used, used_failure) = with(|ghost| {
+        if mode == Mode::Together {
+            ghost.note_site(at, op, order, failure);
+        }
+        ghost.inside[thread] = true;
+        if ghost.weakenings.is_empty() {
+            return (order, failure);
+        }
+        let used = ghost.weakened(site(at), false, Some(order)).unwrap_or(order);
+        (used, ghost.weakened(site(at), true, failure))
+    });
+    let (result, effect) = make((mode == Mode::Together).then(|| (used, or_relaxed(used_failure))));
+    let unwound = with(|ghost| {
+        ghost.inside[thread] = false;
+        ghost.note(Access {
+            thread,
+            site: site(at),
+            word: Some(word),
+            op,
+            order: Some(used),
+            failure: used_failure,
+            effect,
+        })
+    });
+    if let Some(unwound) = unwound {
+        std::panic::resume_unwind(Box::new(unwound));
+    }
+    result
+}
+
+/// Makes an access of memory that is not atomic.
+pub(crate) fn plain<R>(at: &'static Location<'static>, word: u32, op: Op, make: impl FnOnce() -> R) -> R {
+    // Noted first: a race is a panic inside.
+    if !std::thread::panicking()
+        && let Some((thread, _)) = current()
+    {
+        with(|ghost| {
+            let effect = Effect::default();
+            ghost.note(Access { thread, site: site(at), word: Some(word), op, order: None, failure: None, effect });
+            ghost.inside[thread] = true;
+        });
+        let result = make();
+        with(|ghost| ghost.inside[thread] = false);
+        return result;
+    }
+    make()
+}
+
+pub(crate) fn fence(at: &'static Location<'static>, order: Ordering) {
+    without_word(at, Op::Fence, Some(order), |used| {
+        if let Some(used) = used {
+            loom::sync::atomic::fence(used);
+        }
+    });
+}
+
+pub(crate) fn wait(at: &'static Location<'static>) {
+    without_word(at, Op::Wait, None, |_| loom::thread::yield_now());
+}
+
+fn without_word(
+    at: &'static Location<'static>,
+    op: Op,
+    order: Option<Ordering>,
+    make: impl FnOnce(Option<Ordering>),
+) {
+    if std::thread::panicking() {
+        return;
+    }
+    let Some((thread, mode)) = current() else { return make(order) };
+    let used = with(|ghost| {
+        if let (Mode::Together, Some(order)) = (mode, order) {
+            ghost.note_site(at, op, order, None);
+        }
+        ghost.inside[thread] = true;
+        ghost.weakened(site(at), false, order)
+    });
+    if mode == Mode::Together {
+        make(used);
+    }
+    let unwound = with(|ghost| {
+        ghost.inside[thread] = false;
+        let effect = Effect::default();
+        ghost.note(Access { thread, site: site(at), word: None, op, order: used, failure: None, effect })
+    });
+    if let Some(unwound) = unwound {
+        std::panic::resume_unwind(Box::new(unwound));
+    }
+}

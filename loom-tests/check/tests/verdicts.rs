@@ -1,0 +1,272 @@
+//! Right and wrong limiters get the right verdict, and for the right reason.
+#![cfg(tollgate_loom)]
+
+use tollgate_check::{
+    Check, Coverage, Limiter, Outcome, Property, Scenario, Spec, Suite, Verdict, acquire, canaries, check,
+    sync::{AtomicBool, AtomicExt, AtomicU64, Ordering, UnsafeCell, spin_loop},
+};
+
+#[test]
+fn the_canaries_die() {
+    assert_eq!(canaries(2), Ok(()));
+}
+
+#[test]
+fn bound_zero_is_void() {
+    let why = canaries(0).unwrap_err();
+    assert!(why.contains("check-then-act") && why.contains("bound 0"), "{why}");
+}
+
+/// One permit per window in one word: the time it frees at.
+struct OneWord(AtomicU64, u64);
+
+impl OneWord {
+    fn new() -> OneWord {
+        OneWord(AtomicU64::new(0).named("free_at"), 10)
+    }
+}
+
+impl Limiter for OneWord {
+    fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+        if cost > 1 {
+            return Verdict::Never;
+        }
+        let mut free_at = self.0.load(Ordering::Relaxed);
+        loop {
+            if now.max(free_at.saturating_sub(self.1)) < free_at {
+                let at = now.max(free_at - self.1);
+                return Verdict::Refused { retry_after: Some(free_at - at) };
+            }
+            match self.0.compare_exchange_weak(free_at, now + self.1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Verdict::Admitted,
+                Err(found) => free_at = found,
+            }
+        }
+    }
+}
+
+fn exact() -> Spec {
+    Spec::exact(&[(1, 10)])
+}
+
+#[test]
+fn a_right_limiter_passes_exhaustively() {
+    let report = check(OneWord::new, exact()).name("one word").scenarios(Suite::standard(1, 10)).exhaustive().run();
+    println!("{report}");
+    assert!(matches!(report.outcome, Outcome::Pass { exhaustive: true, .. }), "{report}");
+}
+
+#[test]
+fn a_bounded_run_is_not_called_exhaustive() {
+    let report = check(OneWord::new, exact()).scenarios(Suite::standard(1, 10)).bound(1).run();
+    assert!(matches!(report.outcome, Outcome::Pass { exhaustive: false, .. }), "{report}");
+    assert!(report.to_string().contains("not a proof"));
+}
+
+#[test]
+fn a_run_that_is_cut_is_inconclusive() {
+    let report = check(OneWord::new, exact()).scenarios(Suite::standard(1, 10)).max_executions(5).run();
+    assert!(matches!(report.outcome, Outcome::Inconclusive { ref why } if why.contains("5 executions")), "{report}");
+}
+
+/// Fails with the property, and the same execution shows it again.
+fn fails(check: Check, property: Property) -> String {
+    let report = check.run();
+    println!("{report}");
+    let failure = report.failures.iter().find(|f| f.property == property).unwrap_or_else(|| panic!("{report}"));
+    if failure.frozen.is_none() {
+        let again = check.clone();
+        let again = again.only(failure.scenario.clone()).replay(failure.preemptions, failure.execution).run();
+        assert_eq!(again.failures[0].interleaving(), failure.interleaving());
+    }
+    failure.to_string()
+}
+
+/// Refuses when another thread got in between.
+struct Impatient(AtomicU64);
+
+impl Limiter for Impatient {
+    fn try_acquire(&self, _: u64, now: u64) -> Verdict {
+        let left = self.0.load(Ordering::Acquire);
+        let next = left.checked_sub(1);
+        let took = |next| self.0.compare_exchange(left, next, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let _ = now;
+        Verdict::yes_or_no(next.is_some_and(took))
+    }
+}
+
+#[test]
+fn refusing_on_contention_is_a_false_refusal() {
+    let scenario = Scenario::new("contention").thread([acquire(1, 0)]).thread([acquire(1, 0)]);
+    let check = check(|| Impatient(AtomicU64::new(2)), Spec::exact(&[(2, 100)])).scenario(scenario);
+    let text = fails(check, Property::FalseRefusal);
+    assert!(text.contains("needs 1 preemption") || text.contains("needs no preemption"), "{text}");
+}
+
+/// Tells a wait that is one tick too long.
+struct WrongWait(OneWord);
+
+impl Limiter for WrongWait {
+    fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+        match self.0.try_acquire(cost, now) {
+            Verdict::Refused { retry_after } => Verdict::Refused { retry_after: retry_after.map(|wait| wait + 1) },
+            other => other,
+        }
+    }
+}
+
+#[test]
+fn a_wrong_wait_is_told_with_the_right_one() {
+    let check = check(|| WrongWait(OneWord::new()), exact()).scenarios(Suite::standard(1, 10));
+    let text = fails(check, Property::WrongRetryAfter);
+    assert!(text.contains("right would be"), "{text}");
+}
+
+/// Locks by spinning.
+struct SpinLocked {
+    locked: AtomicBool,
+    free_at: AtomicU64,
+}
+
+impl Limiter for SpinLocked {
+    fn try_acquire(&self, _: u64, now: u64) -> Verdict {
+        while self.locked.swap(true, Ordering::Acquire) {
+            spin_loop();
+        }
+        let free_at = self.free_at.load(Ordering::Relaxed);
+        if now >= free_at {
+            self.free_at.store(now + 10, Ordering::Relaxed);
+        }
+        self.locked.store(false, Ordering::Release);
+        Verdict::yes_or_no(now >= free_at)
+    }
+}
+
+#[test]
+fn a_spin_lock_keeps_the_limit_but_is_not_lock_free() {
+    let make = || SpinLocked { locked: AtomicBool::new(false), free_at: AtomicU64::new(0) };
+    let scenario = || Scenario::new("lock").thread([acquire(1, 0)]).thread([acquire(1, 0)]);
+    let text = fails(check(make, exact()).scenario(scenario()), Property::LockFree);
+    assert!(text.contains("frozen"), "{text}");
+    check(make, exact()).scenario(scenario()).frozen(None).run().expect_pass();
+}
+
+/// Publishes a plain value by a flag.
+struct Published {
+    value: UnsafeCell<u64>,
+    ready: AtomicU64,
+    publish: Ordering,
+}
+
+// SAFETY: no contract is met here: the test shows that the checker says so.
+unsafe impl Sync for Published {}
+
+impl Limiter for Published {
+    fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+        if cost == 2 {
+            // SAFETY: as above.
+            self.value.with_mut(|value| unsafe { *value = 7 });
+            self.ready.store(1, self.publish);
+            return Verdict::Never;
+        }
+        if self.ready.load(Ordering::Acquire) == 1 {
+            // SAFETY: as above.
+            assert_eq!(self.value.with(|value| unsafe { *value }), 7);
+        }
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn a_data_race_is_found_and_its_repair_passes() {
+    let make = |publish| move || Published { value: UnsafeCell::new(0), ready: AtomicU64::new(0), publish };
+    let scenario = || Scenario::new("publish").thread([acquire(2, 0)]).thread([acquire(1, 0)]);
+    let broken = check(make(Ordering::Relaxed), exact()).scenario(scenario());
+    fails(broken.shrink(false), Property::DataRace);
+    check(make(Ordering::Release), exact()).scenario(scenario()).run().expect_pass();
+}
+
+#[test]
+fn a_weakened_order_is_used_and_every_weakening_is_listed() {
+    let make = || Published { value: UnsafeCell::new(0), ready: AtomicU64::new(0), publish: Ordering::Release };
+    let scenario = Scenario::new("publish").thread([acquire(2, 0)]).thread([acquire(1, 0)]);
+    let check = check(make, exact()).scenario(scenario).shrink(false);
+    let weakenings: Vec<_> = check.orders().iter().flat_map(|seen| seen.weakenings()).collect();
+    assert_eq!(weakenings.len(), 2, "{weakenings:?}");
+    for weakening in weakenings {
+        let report = check.clone().weaken(weakening.clone()).run();
+        assert_eq!(report.failures.first().map(|f| f.property), Some(Property::DataRace), "{weakening}\n{report}");
+    }
+}
+
+/// Panics when it is beaten.
+struct Panics(AtomicU64);
+
+impl Limiter for Panics {
+    fn try_acquire(&self, _: u64, _: u64) -> Verdict {
+        assert_eq!(self.0.swap(1, Ordering::Relaxed), 0, "not the first");
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn a_panic_is_carried_out() {
+    let check = check(|| Panics(AtomicU64::new(0)), exact())
+        .scenario(Scenario::new("panic").thread([acquire(1, 0)]).thread([acquire(1, 20)]));
+    assert!(fails(check, Property::NoPanic).contains("not the first"));
+}
+
+/// Takes first and gives back if it was too much: a thread that dies in between keeps a permit it never had.
+struct TakeAndGiveBack(AtomicU64);
+
+impl Limiter for TakeAndGiveBack {
+    fn try_acquire(&self, _: u64, _: u64) -> Verdict {
+        if self.0.fetch_add(1, Ordering::Relaxed) < 1 {
+            return Verdict::Admitted;
+        }
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        Verdict::yes_or_no(false)
+    }
+}
+
+#[test]
+fn what_a_dead_thread_leaves_is_seen_afterwards() {
+    let scenario = Scenario::new("gives back").setup([acquire(1, 0)]).thread([acquire(1, 0)]).after([acquire(1, 0)]);
+    check(|| TakeAndGiveBack(AtomicU64::new(0)), Spec::exact(&[(1, 10)])).scenario(scenario).run().expect_pass();
+    let lost = Scenario::new("loses").thread([acquire(2, 0)]).after([acquire(1, 0), acquire(1, 0)]);
+    struct Lossy(AtomicU64);
+    impl Limiter for Lossy {
+        fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+            // Takes the whole limit while it looks.
+            let left = self.0.swap(0, Ordering::AcqRel);
+            self.0.store(left.saturating_sub(cost), Ordering::Release);
+            Verdict::yes_or_no(left >= cost)
+        }
+    }
+    let check = check(|| Lossy(AtomicU64::new(3)), Spec::exact(&[(3, 100)])).scenario(lost);
+    assert!(fails(check, Property::FalseRefusal).contains("frozen"));
+}
+
+/// A fixed window in one word.
+struct Fixed(AtomicU64);
+
+impl Limiter for Fixed {
+    fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+        let took = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+            let (window, count) = ((word >> 32).max(now / 10), word & 0xffff_ffff);
+            let count = if window == word >> 32 { count } else { 0 };
+            (count + cost <= 2).then_some(window << 32 | (count + cost))
+        });
+        if cost > 2 { Verdict::Never } else { Verdict::yes_or_no(took.is_ok()) }
+    }
+}
+
+#[test]
+fn a_fixed_window_is_a_counter_of_one_textbook_bucket() {
+    let spec = Spec::counter(&[(2, 10)], 1, Coverage::Textbook);
+    let report = check(|| Fixed(AtomicU64::new(0)), spec).scenarios(Suite::standard(2, 10)).run();
+    assert!(report.passed(), "{report}");
+    let exact = check(|| Fixed(AtomicU64::new(0)), Spec::exact(&[(2, 10)]))
+        .scenario(Scenario::new("edge").thread([acquire(2, 9), acquire(2, 10)]));
+    fails(exact, Property::OverLimit);
+}
