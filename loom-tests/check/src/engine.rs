@@ -44,6 +44,8 @@ pub(crate) struct Job {
 /// What became of it.
 pub(crate) struct Run {
     pub(crate) executions: u64,
+    /// Of them given up because a call that waits for others waited too long.
+    pub(crate) given_up: u64,
     pub(crate) end: End,
     /// The most atomic steps of a call among others, and alone.
     pub(crate) most: (u32, u32),
@@ -77,7 +79,7 @@ pub(crate) struct Witness {
 
 /// Judges off the model's small stacks.
 fn judge(spec: &Spec, history: &crate::History) -> Result<(), Broken> {
-    std::thread::scope(|scope| match scope.spawn(|| spec.judge.judge(history, spec.order)).join() {
+    std::thread::scope(|scope| match scope.spawn(|| spec.judge.judge(history)).join() {
         Ok(verdict) => verdict,
         Err(_) => Err(Broken::Unjudged("the oracle panicked".into())),
     })

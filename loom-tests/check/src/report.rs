@@ -66,6 +66,9 @@ pub struct Row {
     pub exhaustive: bool,
     /// Interleavings run, over all bounds.
     pub executions: u64,
+    /// Interleavings given up because a call that waits (by a spin hint) waited too long for a thread that was not
+    /// frozen. Nothing is said about these.
+    pub given_up: u64,
     /// The most atomic steps of one call while other threads ran.
     pub steps: u32,
     /// The most atomic steps of one call in setup and after.
@@ -127,6 +130,14 @@ impl Report {
         assert!(self.passed() || excused, "\n{self}");
     }
 
+    /// This report with all times zero, to be compared with an earlier one.
+    #[must_use]
+    pub fn without_times(&self) -> Report {
+        let mut report = self.clone();
+        report.rows.iter_mut().for_each(|row| row.time = Duration::ZERO);
+        report
+    }
+
     /// The report as JSON.
     pub fn to_json(&self) -> String {
         json::report(self)
@@ -177,6 +188,9 @@ impl fmt::Display for Report {
                 (Some(property), ..) => format!("FAIL: {property}"),
                 (None, Some(why), _) | (None, None, Some(why)) => format!("inconclusive: {why}"),
                 (None, None, None) if row.exhaustive => "pass, exhaustive".into(),
+                (None, None, None) if row.given_up > 0 => {
+                    format!("pass within the bound; given up while waiting: {}", row.given_up)
+                }
                 (None, None, None) => "pass within the bound".into(),
             };
             writeln!(

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    history::{History, Order, Record},
+    history::{History, Record},
     limiter::{Call, Verdict},
 };
 
@@ -105,7 +105,7 @@ pub(crate) enum Broken {
 /// An [`Oracle`] whose state is hidden.
 pub(crate) trait Judge: Send + Sync {
     fn name(&self) -> String;
-    fn judge(&self, history: &History, order: Order) -> Result<(), Broken>;
+    fn judge(&self, history: &History) -> Result<(), Broken>;
 }
 
 impl Property {
@@ -138,7 +138,6 @@ impl fmt::Display for Property {
 struct Search<'a, O: Oracle> {
     oracle: &'a O,
     history: &'a History,
-    before: Vec<u64>,
     /// Calls that must be explained; the others died and may be taken or left.
     must: u64,
     /// Calls left out altogether.
@@ -162,7 +161,7 @@ impl<O: Oracle> Search<'_, O> {
         }
         for i in 0..self.history.records.len() {
             let bit = 1 << i;
-            if (done | self.ignored) & bit != 0 || self.before[i] & !(done | self.ignored) != 0 {
+            if (done | self.ignored) & bit != 0 || self.history.before[i] & !(done | self.ignored) != 0 {
                 continue;
             }
             let record = &self.history.records[i];
@@ -195,7 +194,6 @@ impl<O: Oracle> Search<'_, O> {
 fn explained<O: Oracle>(
     oracle: &O,
     history: &History,
-    order: Order,
     ignored: u64,
     any_wait: u64,
 ) -> Result<Option<Vec<(usize, Verdict)>>, Broken> {
@@ -203,7 +201,6 @@ fn explained<O: Oracle>(
     let mut search = Search {
         oracle,
         history,
-        before: history.before(order),
         must: bits(&|record| record.answer.is_some()) & !ignored,
         ignored,
         any_wait,
@@ -228,23 +225,23 @@ impl<O: Oracle> Judge for O {
         Oracle::name(self)
     }
 
-    fn judge(&self, history: &History, order: Order) -> Result<(), Broken> {
-        if explained(self, history, order, 0, 0)?.is_some() {
+    fn judge(&self, history: &History) -> Result<(), Broken> {
+        if explained(self, history, 0, 0)?.is_some() {
             return Ok(());
         }
-        Err(diagnose(self, history, order)?)
+        Err(diagnose(self, history)?)
     }
 }
 
 /// Which promise no order of the calls keeps: the first whose removal leaves an order.
-fn diagnose<O: Oracle>(oracle: &O, history: &History, order: Order) -> Result<Broken, Broken> {
+fn diagnose<O: Oracle>(oracle: &O, history: &History) -> Result<Broken, Broken> {
     let records = &history.records;
     let broken = |property, words: String| Ok(Broken::Property(property, words));
     let peeks = bits(history, &|r| matches!(r.call, Call::Peek { .. }));
     let refusals = bits(history, &|r| r.answer.is_some_and(|a| !a.is_admitted())) & !peeks;
 
     for (i, record) in records.iter().enumerate() {
-        if let Some(told) = explained(oracle, history, order, 0, 1 << i)? {
+        if let Some(told) = explained(oracle, history, 0, 1 << i)? {
             let right = told.iter().find(|(j, _)| *j == i).map(|(_, verdict)| verdict.to_string());
             let said = record.answer.map_or_else(String::new, |answer| answer.to_string());
             let right = right.unwrap_or_default();
@@ -252,20 +249,20 @@ fn diagnose<O: Oracle>(oracle: &O, history: &History, order: Order) -> Result<Br
             return broken(Property::WrongRetryAfter, words);
         }
     }
-    if explained(oracle, history, order, 0, u64::MAX)?.is_some() {
+    if explained(oracle, history, 0, u64::MAX)?.is_some() {
         return broken(Property::WrongRetryAfter, "several calls told a wait that is not right".into());
     }
-    if explained(oracle, history, order, peeks, u64::MAX)?.is_some() {
+    if explained(oracle, history, peeks, u64::MAX)?.is_some() {
         let words = "a peek told what no instant inside it bears out".into();
         return broken(Property::WrongPeek, words);
     }
     for (i, record) in records.iter().enumerate() {
-        if refusals >> i & 1 == 1 && explained(oracle, history, order, peeks | 1 << i, u64::MAX)?.is_some() {
+        if refusals >> i & 1 == 1 && explained(oracle, history, peeks | 1 << i, u64::MAX)?.is_some() {
             let words = format!("{} was refused, but at every instant inside it there was room", record.title());
             return broken(Property::FalseRefusal, words);
         }
     }
-    if explained(oracle, history, order, peeks | refusals, u64::MAX)?.is_some() {
+    if explained(oracle, history, peeks | refusals, u64::MAX)?.is_some() {
         let words = "calls were refused though, in every order of the calls, there was room for one of them";
         return broken(Property::FalseRefusal, words.into());
     }

@@ -22,7 +22,7 @@ pub struct Spec {
 impl Spec {
     /// A sequential limiter of your own.
     pub fn oracle(oracle: impl Oracle) -> Spec {
-        Spec { judge: Arc::new(oracle), order: Order::RealTime }
+        Spec { judge: Arc::new(oracle), order: Order::default() }
     }
 
     /// The exact sliding window: at most `limit` permits in any `(t - window, t]`, for each `(limit, window)`, all
@@ -48,7 +48,7 @@ impl Spec {
         Spec::oracle(gcra::Gcra { limit, window, burst })
     }
 
-    /// Which calls count as one before the other; the default is [`Order::RealTime`].
+    /// Which calls count as one before the other; the default is [`Order::HappensBefore`].
     pub fn order(mut self, order: Order) -> Spec {
         self.order = order;
         self

@@ -6,6 +6,8 @@ use std::{fmt, sync::atomic::Ordering};
 #[cfg(tollgate_loom)]
 mod ghost;
 #[cfg(tollgate_loom)]
+mod happens;
+#[cfg(tollgate_loom)]
 pub(crate) use ghost::{
     Ghost, Mode, Unwound, access, fence, name_word, new_word, plain, reset, wait, with,
 };

@@ -10,7 +10,7 @@ use std::{
 use super::{End, Job, Run, Witness, judge, message, quietly};
 use crate::{
     Limiter,
-    history::{History, MAIN, Record},
+    history::{History, MAIN},
     limiter::{Call, When},
     search::{Broken, Property},
     sync::{AtomicExt, AtomicU64, Ordering},
@@ -26,6 +26,7 @@ struct Stop;
 #[derive(Default)]
 struct Tally {
     executions: u64,
+    given_up: u64,
     end: Option<End>,
     judged: HashSet<History>,
     frozen: bool,
@@ -53,7 +54,8 @@ pub(crate) fn run(job: &Job) -> Run {
         Err(payload) => loom_gave_up(&message(&*payload), tally.executions),
     };
     trace::with(|ghost| take_from(ghost, &mut tally));
-    Run { executions: tally.executions, end, most: tally.most, sites: tally.sites, frozen: tally.frozen }
+    let Tally { executions, given_up, .. } = tally;
+    Run { executions, given_up, end, most: tally.most, sites: tally.sites, frozen: tally.frozen }
 }
 
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
@@ -152,7 +154,7 @@ fn make_call(thread: usize, call: &Call, limiter: &dyn Limiter, clock: &AtomicU6
             None => 0,
         };
         trace::with(|ghost| {
-            ghost.begin(Record { thread, call: call.clone(), now, answer: None, began: u32::MAX, ended: None });
+            ghost.begin(thread, call.clone(), now);
         });
         call.make(limiter, now)
     }));
@@ -186,9 +188,13 @@ fn conclude(job: &Job, tally: &mut Tally) {
         ghost.mode = Mode::Off;
         let records = ghost.records.iter().filter(|record| record.began != u32::MAX).cloned().collect();
         let steps: u32 = (1..=job.scenario.threads.len()).map(|thread| ghost.steps_of(thread)).sum();
-        (ghost.broken.take(), History { records }.normalized(), ghost.frozen, steps)
+        (ghost.broken.take(), History::new(records, job.spec.order), ghost.frozen, steps)
     });
     tally.frozen |= frozen;
+    if broken.is_none() && trace::with(|ghost| ghost.gave_up) {
+        tally.given_up += 1;
+        return;
+    }
     let asked = job.replay == Some(tally.executions);
     let verdict = match broken {
         Some(broken) => Err(broken),

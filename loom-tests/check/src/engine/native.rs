@@ -41,7 +41,7 @@ impl Native<'_> {
             let ended = Some(self.now.fetch_add(1, SeqCst));
             let broken = match made {
                 Ok(Some(answer)) => {
-                    let record = Record { thread, call: call.clone(), now, answer: Some(answer), began, ended };
+                    let record = Record { thread, call: call.clone(), now, answer: Some(answer), began, ended, knew: None, last: 0 };
                     self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
                     continue;
                 }
@@ -58,7 +58,7 @@ impl Native<'_> {
 }
 
 pub(crate) fn run(job: &Job) -> Run {
-    let mut run = Run { executions: 0, end: End::Complete, most: (0, 0), sites: vec![], frozen: false };
+    let mut run = Run { executions: 0, given_up: 0, end: End::Complete, most: (0, 0), sites: vec![], frozen: false };
     let most = job.executions_max.min(EXECUTIONS_MAX);
     while run.executions < most && Instant::now() < job.deadline {
         run.executions += 1;
@@ -111,7 +111,7 @@ fn execute(job: &Job) -> Result<(), (Broken, History)> {
     });
     native.calls(MAIN, &scenario.after);
     let records = native.records.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let history = History { records }.normalized();
+    let history = History::new(records, job.spec.order);
     let verdict = match native.broken.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(broken) => Err(broken),
         None => judge(&job.spec, &history),

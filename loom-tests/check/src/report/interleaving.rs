@@ -31,7 +31,32 @@ pub(super) fn lines(failure: &Failure) -> Vec<String> {
         running = Some(thread);
         lines.push(format!("{}  {text}", name(failure, thread)));
     }
-    lines
+    fold(lines)
+}
+
+/// Says a run of the same few lines once.
+fn fold(lines: Vec<String>) -> Vec<String> {
+    let mut folded = Vec::new();
+    let mut i = 0;
+    'next: while i < lines.len() {
+        for period in 1..=6 {
+            let end = lines.len();
+            let repeats = |&n: &usize| {
+                let (from, to) = (i + n * period, i + (n + 1) * period);
+                to <= end && lines[from..to] == lines[i..i + period]
+            };
+            let times = (1..).take_while(repeats).count();
+            if times >= 3 {
+                folded.extend_from_slice(&lines[i..i + period]);
+                folded.push(format!("      ... and {times} times more"));
+                i += (times + 1) * period;
+                continue 'next;
+            }
+        }
+        folded.push(lines[i].clone());
+        i += 1;
+    }
+    folded
 }
 
 fn name(failure: &Failure, thread: usize) -> String {

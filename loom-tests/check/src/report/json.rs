@@ -29,6 +29,7 @@ fn row(row: &Row) -> String {
         ("bound", optional(row.bound)),
         ("exhaustive", row.exhaustive.to_string()),
         ("executions", row.executions.to_string()),
+        ("given_up", row.given_up.to_string()),
         ("steps", row.steps.to_string()),
         ("steps_alone", row.steps_alone.to_string()),
         ("ms", row.time.as_millis().to_string()),

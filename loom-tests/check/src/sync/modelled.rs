@@ -27,7 +27,7 @@ macro_rules! atomic {
             /// A word that holds `value`.
             #[track_caller]
             pub fn new(value: $value) -> Self {
-                let word = trace::new_word();
+                let word = trace::new_word(Some(value as u64));
                 Self { inner: StdCell::new(loom::sync::atomic::$name::new(value)), word }
             }
 
@@ -361,7 +361,7 @@ impl<T> UnsafeCell<T> {
     /// A cell that holds `value`.
     #[track_caller]
     pub fn new(value: T) -> Self {
-        Self { inner: loom::cell::UnsafeCell::new(value), word: trace::new_word() }
+        Self { inner: loom::cell::UnsafeCell::new(value), word: trace::new_word(None) }
     }
 
     /// The value.

@@ -8,6 +8,7 @@ use std::{cell::RefCell, panic::Location, sync::atomic::Ordering};
 use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening};
 use crate::{
     history::{MAIN, Record},
+    limiter::Call,
     scenario::THREADS_MAX,
     search::{Broken, Property},
 };
@@ -45,18 +46,21 @@ pub(crate) struct Ghost {
     open: [Option<(usize, bool)>; ALL],
     steps: [u32; ALL],
     steps_in_call: [u32; ALL],
+    waits_in_call: [u32; ALL],
     /// Whether a thread is inside loom: a panic then is loom's.
     pub(crate) inside: [bool; ALL],
     pub(crate) finished: usize,
     /// The thread to freeze and after how many of its steps.
     pub(crate) freeze: Option<(usize, u32)>,
     pub(crate) frozen: bool,
+    pub(crate) gave_up: bool,
     pub(crate) steps_max: u32,
     pub(crate) alone_max: u32,
     words: Vec<&'static str>,
     pub(crate) weakenings: Vec<Weakening>,
     /// The first promise found broken.
     pub(crate) broken: Option<Broken>,
+    happens: super::happens::Before,
     // Kept from one execution to the next.
     pub(crate) sites: Vec<(&'static Location<'static>, SiteOrder)>,
     /// The most steps that a call took among others, and alone.
@@ -88,7 +92,9 @@ pub(crate) fn reset() {
         ghost.inside = Default::default();
         ghost.finished = 0;
         ghost.frozen = false;
+        ghost.gave_up = false;
         ghost.words.clear();
+        ghost.happens.clear();
         ghost.broken = None;
     });
 }
@@ -99,12 +105,14 @@ impl Ghost {
         self.ids[thread] = Some(id);
     }
 
-    pub(crate) fn begin(&mut self, record: Record) {
-        let (thread, index) = (record.thread, self.records.len());
+    pub(crate) fn begin(&mut self, thread: usize, call: Call, now: u64) {
+        let index = self.records.len();
         self.events.push(Event::Begin(index));
-        self.records.push(record);
+        let (began, knew) = (u32::MAX, None);
+        self.records.push(Record { thread, call, now, answer: None, began, ended: None, knew, last: 0 });
         self.open[thread] = Some((index, false));
         self.steps_in_call[thread] = 0;
+        self.waits_in_call[thread] = 0;
     }
 
     pub(crate) fn end(&mut self, thread: usize, answer: crate::Verdict) {
@@ -112,10 +120,11 @@ impl Ghost {
         let (now, ended) = (self.moment(), self.moment());
         let record = &mut self.records[index];
         record.answer = Some(answer);
+        let knew = self.happens.before(thread);
         if !begun {
-            record.began = now;
+            (record.began, record.knew) = (now, Some(knew));
         }
-        record.ended = Some(ended);
+        (record.ended, record.last) = (Some(ended), knew[thread]);
         self.events.push(Event::End(index));
         let most = if thread == MAIN { &mut self.most.1 } else { &mut self.most.0 };
         *most = (*most).max(self.steps_in_call[thread]);
@@ -167,12 +176,13 @@ impl Ghost {
     fn note(&mut self, access: Access) -> Option<Unwound> {
         let thread = access.thread;
         let now = self.moment();
+        self.happens.note(&access);
         if let Some((index, begun)) = &mut self.open[thread]
             && !*begun
         {
             *begun = true;
-            self.records[*index].began = now;
-            self.now += 1;
+            let record = &mut self.records[*index];
+            (record.began, record.knew) = (now, Some(self.happens.before(thread)));
         }
         self.events.push(Event::Access(access));
         if matches!(access.op, Op::Read | Op::Write) {
@@ -180,9 +190,15 @@ impl Ghost {
         }
         self.steps[thread] += 1;
         self.steps_in_call[thread] += 1;
+        self.waits_in_call[thread] += u32::from(access.op == Op::Wait);
         let (index, _) = self.open[thread]?;
         let max = if thread == MAIN { self.alone_max } else { self.steps_max };
         if self.steps_in_call[thread] > max {
+            if thread != MAIN && self.freeze.is_none() && self.waits_in_call[thread] > 0 {
+                // It says that it waits, and nobody is frozen: loom may hide the others' stores for ever.
+                self.gave_up = true;
+                return Some(Unwound::Stuck);
+            }
             let title = self.records[index].title();
             let broken = if thread == MAIN {
                 let words = format!("{title} ran alone and did not end within {max} atomic steps");
@@ -216,10 +232,14 @@ fn current() -> Option<(usize, Mode)> {
     with(|ghost| ghost.ids.iter().position(|other| *other == Some(id)).map(|thread| (thread, ghost.mode)))
 }
 
-pub(crate) fn new_word() -> u32 {
+pub(crate) fn new_word(value: Option<u64>) -> u32 {
     with(|ghost| {
+        let word = ghost.words.len();
         ghost.words.push("");
-        ghost.words.len() as u32 - 1
+        if let Some(value) = value {
+            ghost.happens.create(word, value);
+        }
+        word as u32
     })
 }
 

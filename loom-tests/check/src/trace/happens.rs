@@ -1,0 +1,99 @@
+//! Which steps happen before which, by the release and acquire orders seen.
+//!
+//! Where a load may have read from several stores of the same value, only what all of them would hand on counts: this
+//! errs towards fewer pairs in order, and so towards fewer complaints.
+
+use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
+
+use super::{Access, Op};
+use crate::history::Knowledge;
+
+#[derive(Default)]
+pub(crate) struct Before {
+    threads: [Thread; crate::THREADS_MAX + 1],
+    /// For each word the values stored and what each store hands on.
+    stores: Vec<Vec<(u64, Knowledge)>>,
+}
+
+#[derive(Default)]
+struct Thread {
+    knows: Knowledge,
+    /// What a relaxed store hands on: all that was known at the last release fence.
+    released: Knowledge,
+    /// What the next acquire fence learns.
+    pending: Knowledge,
+}
+
+impl Before {
+    pub(crate) fn clear(&mut self) {
+        self.threads = Default::default();
+        self.stores.clear();
+    }
+
+    /// The number of each thread's steps that happen before the next step of `thread`.
+    pub(crate) fn before(&self, thread: usize) -> Knowledge {
+        self.threads[thread].knows
+    }
+
+    /// A word that holds `value`, handed on by nobody.
+    pub(crate) fn create(&mut self, word: usize, value: u64) {
+        self.stores.resize_with(word + 1, Vec::new);
+        self.stores[word].push((value, Knowledge::default()));
+    }
+
+    pub(crate) fn note(&mut self, access: &Access) {
+        let thread = &mut self.threads[access.thread];
+        thread.knows[access.thread] += 1;
+        let (Some(order), Some(word)) = (access.order, access.word) else {
+            if access.op == Op::Fence {
+                if access.order.is_some_and(acquires) {
+                    let pending = thread.pending;
+                    join(&mut thread.knows, &pending);
+                }
+                if access.order.is_some_and(releases) {
+                    thread.released = thread.knows;
+                }
+            }
+            return;
+        };
+        let word = word as usize;
+        let effect = access.effect;
+        let mut handed = Knowledge::default();
+        if let Some(read) = effect.read {
+            let of_value = |(value, _): &&(u64, Knowledge)| *value == read;
+            let stores = self.stores[word].iter().filter(of_value).map(|(_, handed)| *handed);
+            handed = stores.reduce(meet).unwrap_or_default();
+            let failed = effect.wanted.is_some() && effect.wrote.is_none();
+            let order = if failed { access.failure.unwrap_or(order) } else { order };
+            if acquires(order) {
+                join(&mut thread.knows, &handed);
+            }
+            join(&mut thread.pending, &handed);
+        }
+        if let Some(wrote) = effect.wrote {
+            // A read-modify-write carries on what the store it read handed on.
+            if effect.read.is_none() {
+                handed = Knowledge::default();
+            }
+            join(&mut handed, if releases(order) { &thread.knows } else { &thread.released });
+            self.stores[word].push((wrote, handed));
+        }
+    }
+}
+
+fn acquires(order: Ordering) -> bool {
+    matches!(order, Acquire | AcqRel | SeqCst)
+}
+
+fn releases(order: Ordering) -> bool {
+    matches!(order, Release | AcqRel | SeqCst)
+}
+
+fn join(to: &mut Knowledge, from: &Knowledge) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = (*to).max(*from));
+}
+
+fn meet(mut a: Knowledge, b: Knowledge) -> Knowledge {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a = (*a).min(b));
+    a
+}
