@@ -44,7 +44,7 @@ impl Limiter for Log {
 }
 
 /// Runs the check.
-pub fn report() -> Report {
+pub(crate) fn report() -> Report {
     check(Log::new, Spec::exact(&[(LIMIT as u64, WINDOW)]))
         .name("check-then-act log")
         .scenarios(Suite::standard(LIMIT as u64, WINDOW))

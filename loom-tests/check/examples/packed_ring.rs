@@ -56,10 +56,12 @@ impl Limiter for Ring {
 }
 
 /// Runs the check.
-pub fn report() -> Report {
+pub(crate) fn report() -> Report {
     check(Ring::new, Spec::exact(&[(LIMIT, WINDOW)]))
         .name("head and count in one CASed word, the slot stored after it")
-        .describe(|word, value| (word == "state").then(|| format!("head {} count {}", value >> 32, value & 0xffff_ffff)))
+        .describe(|word, value| {
+            (word == "state").then(|| format!("head {} count {}", value >> 32, value & 0xffff_ffff))
+        })
         .scenarios(Suite::standard(LIMIT, WINDOW))
         .run()
 }

@@ -44,7 +44,7 @@ impl Limiter for TokenBucket {
 }
 
 /// Runs the check.
-pub fn report() -> Report {
+pub(crate) fn report() -> Report {
     check(TokenBucket::new, Spec::gcra(1, INTERVAL, BURST))
         .name("load/store token bucket")
         .scenarios(Suite::standard(BURST, BURST * INTERVAL))

@@ -32,6 +32,7 @@ pub struct Check {
     steps_max: u32,
     alone_max: u32,
     shrink: bool,
+    first: bool,
     trusted: bool,
     replay: Option<(Option<u8>, u64)>,
     weakenings: Vec<Weakening>,
@@ -76,6 +77,7 @@ pub fn check<L: Limiter>(make: impl Fn() -> L + Send + Sync + 'static, spec: Spe
         steps_max: 200,
         alone_max: 200,
         shrink: true,
+        first: false,
         trusted: false,
         replay: None,
         weakenings: vec![],
@@ -161,6 +163,12 @@ impl Check {
         self
     }
 
+    /// Whether the run ends with the first scenario that fails; the default is no.
+    pub fn stop_at_first(mut self, stop: bool) -> Self {
+        self.first = stop;
+        self
+    }
+
     /// Runs with a memory order weaker than written. May be repeated.
     pub fn weaken(mut self, weakening: Weakening) -> Self {
         self.weakenings.push(weakening);
@@ -206,8 +214,11 @@ impl Check {
             self.take(&mut report, &self.scenarios[0], None, &[(bound, engine::run(&job))], Instant::now());
         } else {
             for scenario in &self.scenarios {
-                self.run_all(&mut report, scenario);
-                if cfg!(tollgate_loom) && self.frozen_bound.is_some() {
+                if self.first && !report.failures.is_empty() {
+                    break;
+                }
+                let broken = self.run_all(&mut report, scenario);
+                if !broken && cfg!(tollgate_loom) && self.frozen_bound.is_some() {
                     self.run_frozen(&mut report, scenario);
                 }
             }
@@ -221,7 +232,8 @@ impl Check {
             return Some("there is no scenario to run".into());
         }
         let faults = self.scenarios.iter().filter_map(|s| s.fault().map(|why| format!("{}: {why}", s.name)));
-        let canaries = || if self.trusted || cfg!(not(tollgate_loom)) { Ok(()) } else { canaries(self.bound) };
+        let canaries =
+            || if self.trusted || cfg!(not(tollgate_loom)) { Ok(()) } else { canaries(self.bound) };
         faults.chain(canaries().err()).next()
     }
 
@@ -242,25 +254,39 @@ impl Check {
     }
 
     /// Every bound in order, while the runs end complete.
-    fn in_order(&self, scenario: &Scenario, most: u8, freeze: Option<(usize, u32)>) -> Vec<(Option<u8>, Run)> {
+    fn in_order(
+        &self,
+        scenario: &Scenario,
+        most: u8,
+        freeze: Option<(usize, u32)>,
+    ) -> Vec<(Option<u8>, Run)> {
         let mut runs = Vec::new();
+        let mut stale = None;
         let last = if cfg!(tollgate_loom) { most } else { 0 };
         let bounds = (0..=last).map(Some).chain((self.exhaustive && cfg!(tollgate_loom)).then_some(None));
         for bound in bounds {
             let run = engine::run(&Job { freeze, ..self.job(scenario, bound) });
-            let complete = matches!(run.end, End::Complete);
-            runs.push((bound, run));
-            if !complete {
-                break;
+            match &run.end {
+                // One more preemption may show the same without an old value, which is easier to believe.
+                End::Broken(witness) if witness.stale => stale = stale.or(Some((bound, run))),
+                End::Complete => runs.push((bound, run)),
+                _ if stale.is_some() && !matches!(run.end, End::Broken(_)) => break,
+                _ => {
+                    runs.push((bound, run));
+                    return runs;
+                }
             }
         }
+        runs.extend(stale);
         runs
     }
 
-    fn run_all(&self, report: &mut Report, scenario: &Scenario) {
+    /// With all threads running. Whether it found something.
+    fn run_all(&self, report: &mut Report, scenario: &Scenario) -> bool {
         let start = Instant::now();
         let runs = self.in_order(scenario, self.bound, None);
         self.take(report, scenario, None, &runs, start);
+        runs.last().is_some_and(|(_, run)| matches!(run.end, End::Broken(_)))
     }
 
     /// Freezes each thread after each of its atomic steps; threads that make the same calls count as one.
@@ -311,6 +337,7 @@ impl Check {
             given_up: runs.iter().map(|(_, run)| run.given_up).sum(),
             time: start.elapsed(),
             broken: None,
+            needs: None,
             cut: None,
             void: None,
         };
@@ -320,13 +347,17 @@ impl Check {
         match &last.end {
             End::Complete => {}
             End::Cut(why) => {
-                let wanted = if freeze.is_some() { self.frozen_bound.unwrap_or(0).min(self.bound) } else { self.bound };
+                let wanted = if freeze.is_some() {
+                    self.frozen_bound.unwrap_or(0).min(self.bound)
+                } else {
+                    self.bound
+                };
                 // A cut run without a bound leaves the bounded ones before it as they are.
                 row.cut = Some(why.clone()).filter(|_| row.bound != Some(wanted) || self.replay.is_some());
             }
             End::Void(why) => row.void = Some(why.clone()),
             End::Broken(witness) => {
-                row.broken = Some(witness.property);
+                (row.broken, row.needs) = (Some(witness.property), *bound);
                 let (scenario, witness) = self.smaller(scenario, *bound, freeze, witness);
                 let describe = self.describe.clone();
                 report.failures.push(Failure::new(scenario, *bound, freeze, witness, describe));
@@ -361,6 +392,7 @@ impl Check {
                 let run = engine::run(&Job { freeze, executions_max, ..self.job(&smaller, bound) });
                 if let End::Broken(found) = run.end
                     && found.property == witness.property
+                    && (witness.stale || !found.stale)
                 {
                     (scenario, witness) = (smaller, *found);
                     continue 'again;
@@ -375,5 +407,28 @@ impl Check {
     pub fn orders(&self) -> Vec<SiteOrder> {
         let quick = Check { frozen_bound: None, shrink: false, trusted: true, ..self.clone() };
         quick.run().orders
+    }
+
+    /// Runs once for every single memory order that can be made weaker, each until something breaks. A weakening
+    /// whose report does not fail survives: either the code may take the weaker order, or a scenario is missing, or
+    /// the difference is beyond what the model can see.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use tollgate_check::{check, Limiter, Spec, Suite, Verdict};
+    /// # struct Mine;
+    /// # impl Limiter for Mine { fn try_acquire(&self, _: u64, _: u64) -> Verdict { Verdict::Admitted } }
+    /// let check = check(|| Mine, Spec::exact(&[(2, 10)])).scenarios(Suite::standard(2, 10));
+    /// for (weakening, report) in check.run_weakened() {
+    ///     println!("{weakening}: {}", if report.failed() { "killed" } else { "SURVIVES" });
+    /// }
+    /// ```
+    pub fn run_weakened(&self) -> Vec<(Weakening, Report)> {
+        let weakenings = self.orders().into_iter().flat_map(|seen| seen.weakenings());
+        let run = |weakening: Weakening| {
+            let report = self.clone().shrink(false).stop_at_first(true).weaken(weakening.clone()).run();
+            (weakening, report)
+        };
+        weakenings.map(run).collect()
     }
 }

@@ -73,6 +73,8 @@ pub(crate) struct Witness {
     pub(crate) records: Vec<Record>,
     pub(crate) events: Vec<Event>,
     pub(crate) names: Vec<String>,
+    /// Whether a load saw a value that another thread had replaced.
+    pub(crate) stale: bool,
     /// Counted from 1.
     pub(crate) execution: u64,
 }
@@ -88,7 +90,8 @@ fn judge(spec: &Spec, history: &crate::History) -> Result<(), Broken> {
 /// The message of a panic.
 fn message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".into())
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".into())
 }
 
 /// Runs `f` with the panic hook silent on this thread.

@@ -16,9 +16,7 @@ mod trace;
 pub use canary::canaries;
 pub use check::{Check, check};
 pub use history::{History, Order, Record};
-pub use limiter::{
-    Call, Limiter, Verdict, When, acquire, acquire_by_clock, peek, reconfigure, refund,
-};
+pub use limiter::{Call, Limiter, Verdict, When, acquire, acquire_by_clock, peek, reconfigure, refund};
 pub use report::{Failure, Outcome, Report, Row};
 pub use scenario::{Scenario, Suite, THREADS_MAX};
 pub use search::{Oracle, Property, Question};

@@ -77,6 +77,8 @@ pub struct Row {
     pub time: Duration,
     /// The promise broken.
     pub broken: Option<Property>,
+    /// The fewest preemptions that show it; `None` if only the run without a bound did.
+    pub needs: Option<u8>,
     /// Why the run ended before its bound was done.
     pub cut: Option<String>,
     /// Why there is no verdict.
@@ -100,6 +102,8 @@ pub struct Failure {
     pub history: Vec<Record>,
     /// The interleaving.
     pub events: Vec<Event>,
+    /// Whether a load saw a value that another thread had already replaced.
+    pub stale: bool,
     /// The number of the execution, for [`Check::replay`](crate::Check::replay).
     pub execution: u64,
     names: Vec<String>,
@@ -153,7 +157,8 @@ impl Report {
     pub(crate) fn conclude(&mut self) {
         let void = self.rows.iter().find_map(|row| Some(format!("{}: {}", row.scenario, row.void.as_ref()?)));
         let cut = self.rows.iter().find_map(|row| Some(format!("{}: {}", row.scenario, row.cut.as_ref()?)));
-        let smoke = "built without --cfg tollgate_loom: real threads ran and broke nothing, which proves nothing";
+        let smoke =
+            "built without --cfg tollgate_loom: real threads ran and broke nothing, which proves nothing";
         self.outcome = if !self.failures.is_empty() {
             Outcome::Fail
         } else if let Some(why) = void {
@@ -174,15 +179,17 @@ impl fmt::Display for Report {
         writeln!(f, "{} against \"{}\": {}\n", self.name, self.spec, self.outcome)?;
         writeln!(
             f,
-            "{:<30} {:<10} {:<11} {:>10} {:>5} {:>5} {:>8}  verdict",
+            "{:<32} {:<6} {:<11} {:>10} {:>5} {:>5} {:>8}  verdict",
             "scenario", "frozen", "preemptions", "executions", "steps", "alone", "time"
         )?;
         for row in &self.rows {
             let frozen = row.frozen.map_or("-".into(), thread_name);
-            let bound = match (row.exhaustive, row.bound) {
-                (true, _) => "any".into(),
-                (false, Some(bound)) => format!("up to {bound}"),
-                (false, None) => "-".into(),
+            let bound = match (row.exhaustive, row.bound, row.broken, row.needs) {
+                (_, _, Some(_), Some(needs)) => format!("needs {needs}"),
+                (_, _, Some(_), None) => "needs more".into(),
+                (true, ..) => "any".into(),
+                (false, Some(bound), ..) => format!("up to {bound}"),
+                (false, None, ..) => "-".into(),
             };
             let verdict = match (&row.broken, &row.void, &row.cut) {
                 (Some(property), ..) => format!("FAIL: {property}"),
@@ -195,7 +202,7 @@ impl fmt::Display for Report {
             };
             writeln!(
                 f,
-                "{:<30} {:<10} {:<11} {:>10} {:>5} {:>5} {:>7.2}s  {verdict}",
+                "{:<32} {:<6} {:<11} {:>10} {:>5} {:>5} {:>7.2}s  {verdict}",
                 row.scenario,
                 frozen,
                 bound,
@@ -250,6 +257,7 @@ impl Failure {
             frozen,
             history: witness.records,
             events: witness.events,
+            stale: witness.stale,
             execution: witness.execution,
             names: witness.names,
             describe,
@@ -276,7 +284,9 @@ impl fmt::Display for Failure {
         writeln!(f, "BROKEN: {}, in \"{}\"", self.property, self.scenario.name)?;
         writeln!(f, "  {}", self.words)?;
         match self.frozen {
-            Some((thread, 1)) => writeln!(f, "  with {} frozen after its first atomic step", thread_name(thread))?,
+            Some((thread, 1)) => {
+                writeln!(f, "  with {} frozen after its first atomic step", thread_name(thread))?
+            }
             Some((thread, step)) => {
                 writeln!(f, "  with {} frozen after {step} of its atomic steps", thread_name(thread))?;
             }
@@ -288,13 +298,18 @@ impl fmt::Display for Failure {
             Some(n) => writeln!(f, "  needs {n} preemptions")?,
             None => writeln!(f, "  needs more preemptions than the bound")?,
         }
+        if self.stale {
+            writeln!(f, "  needs a load that sees an old value, as weak memory orders allow")?;
+        }
         writeln!(f, "\n  calls, in the order in which they began")?;
         let mut calls: Vec<_> = self.history.iter().collect();
         calls.sort_by_key(|record| record.began);
         for record in calls {
             let answer = match record.answer {
                 Some(answer) => answer.to_string(),
-                None if self.frozen.is_some_and(|(thread, _)| thread == record.thread) => "frozen inside".into(),
+                None if self.frozen.is_some_and(|(thread, _)| thread == record.thread) => {
+                    "frozen inside".into()
+                }
                 None => "did not return".into(),
             };
             writeln!(f, "    {:<28} {answer}", record.title())?;
@@ -318,7 +333,10 @@ impl fmt::Display for Failure {
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failure").field("property", &self.property).field("words", &self.words).finish_non_exhaustive()
+        f.debug_struct("Failure")
+            .field("property", &self.property)
+            .field("words", &self.words)
+            .finish_non_exhaustive()
     }
 }
 

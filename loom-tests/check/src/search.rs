@@ -1,10 +1,6 @@
 //! The search for an order of the calls that explains their answers, and what it means if there is none.
 
-use std::{
-    collections::HashSet,
-    fmt,
-    hash::Hash,
-};
+use std::{collections::HashSet, fmt, hash::Hash};
 
 use crate::{
     history::{History, Record},
@@ -258,7 +254,8 @@ fn diagnose<O: Oracle>(oracle: &O, history: &History) -> Result<Broken, Broken> 
     }
     for (i, record) in records.iter().enumerate() {
         if refusals >> i & 1 == 1 && explained(oracle, history, peeks | 1 << i, u64::MAX)?.is_some() {
-            let words = format!("{} was refused, but at every instant inside it there was room", record.title());
+            let words =
+                format!("{} was refused, but at every instant inside it there was room", record.title());
             return broken(Property::FalseRefusal, words);
         }
     }
@@ -273,6 +270,9 @@ fn diagnose<O: Oracle>(oracle: &O, history: &History) -> Result<Broken, Broken> 
         .sum();
     broken(
         Property::OverLimit,
-        format!("{admitted} permits were admitted; no order of the calls allows that under \"{}\"", oracle.name()),
+        format!(
+            "{admitted} permits were admitted; no order of the calls allows that under \"{}\"",
+            oracle.name()
+        ),
     )
 }

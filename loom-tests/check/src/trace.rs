@@ -8,9 +8,7 @@ mod ghost;
 #[cfg(tollgate_loom)]
 mod happens;
 #[cfg(tollgate_loom)]
-pub(crate) use ghost::{
-    Ghost, Mode, Unwound, access, fence, name_word, new_word, plain, reset, wait, with,
-};
+pub(crate) use ghost::{Ghost, Mode, Unwound, access, fence, name_word, new_word, plain, reset, wait, with};
 
 /// A place in the source.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -184,7 +182,8 @@ impl SiteOrder {
             Some(Acquire) => &[Some(Relaxed)],
             _ => &[],
         };
-        let weakening = |failure, &to: &Option<Ordering>| Weakening { site: self.site.to_string(), failure, to };
+        let weakening =
+            |failure, &to: &Option<Ordering>| Weakening { site: self.site.to_string(), failure, to };
         let success = weaker.iter().map(|to| weakening(false, to));
         success.chain(weaker_failure.iter().map(|to| weakening(true, to))).collect()
     }
@@ -238,18 +237,32 @@ mod tests {
     fn a_site_is_named_by_the_end_of_its_file() {
         let site = Site { file: "src/log/ring.rs", line: 30, column: 9 };
         assert!(site.is("src/log/ring.rs:30:9") && site.is("ring.rs:30:9"));
-        assert!(!site.is("ring.rs:30:8") && !site.is("ring.rs:3:9") && !site.is("head.rs:30:9") && !site.is("30:9"));
+        assert!(
+            !site.is("ring.rs:30:8")
+                && !site.is("ring.rs:3:9")
+                && !site.is("head.rs:30:9")
+                && !site.is("30:9")
+        );
     }
 
     #[test]
     fn every_single_weakening_of_a_cas() {
         let site = Site { file: "a.rs", line: 1, column: 2 };
-        let cas =
-            SiteOrder { site, op: Op::CompareExchange, order: Ordering::AcqRel, failure: Some(Ordering::Acquire) };
+        let cas = SiteOrder {
+            site,
+            op: Op::CompareExchange,
+            order: Ordering::AcqRel,
+            failure: Some(Ordering::Acquire),
+        };
         let all: Vec<_> = cas.weakenings().iter().map(ToString::to_string).collect();
         assert_eq!(
             all,
-            ["a.rs:1:2 -> Acquire", "a.rs:1:2 -> Release", "a.rs:1:2 -> Relaxed", "a.rs:1:2 on failure -> Relaxed"]
+            [
+                "a.rs:1:2 -> Acquire",
+                "a.rs:1:2 -> Release",
+                "a.rs:1:2 -> Relaxed",
+                "a.rs:1:2 on failure -> Relaxed"
+            ]
         );
     }
 }

@@ -20,6 +20,9 @@ use crate::{
 /// Branches of one execution at most; a call's own bound on steps is met long before.
 const BRANCHES_MAX: usize = 20_000;
 
+/// Executions in which to look for a witness that needs no old value, after one that does.
+const BETTER_MAX: u64 = 20_000;
+
 /// Ends the exploration from inside.
 struct Stop;
 
@@ -28,6 +31,8 @@ struct Tally {
     executions: u64,
     given_up: u64,
     end: Option<End>,
+    /// The first execution that breaks a promise because a load saw an old value.
+    stale: Option<Box<Witness>>,
     judged: HashSet<History>,
     frozen: bool,
     most: (u32, u32),
@@ -53,6 +58,10 @@ pub(crate) fn run(job: &Job) -> Run {
         Err(payload) if payload.is::<Stop>() => tally.end.take().expect("who stops says why"),
         Err(payload) => loom_gave_up(&message(&*payload), tally.executions),
     };
+    let end = match (end, tally.stale.take()) {
+        (End::Complete | End::Cut(_), Some(stale)) => End::Broken(stale),
+        (end, _) => end,
+    };
     trace::with(|ghost| take_from(ghost, &mut tally));
     let Tally { executions, given_up, .. } = tally;
     Run { executions, given_up, end, most: tally.most, sites: tally.sites, frozen: tally.frozen }
@@ -76,7 +85,9 @@ fn execute(job: &Job, shared: &Arc<Mutex<Tally>>) {
     {
         let mut tally = lock(shared);
         if tally.end.is_none() {
-            if tally.executions >= job.executions_max {
+            if tally.stale.as_ref().is_some_and(|stale| tally.executions >= stale.execution + BETTER_MAX) {
+                tally.end = Some(End::Complete); // Replaced by the stale witness.
+            } else if tally.executions >= job.executions_max {
                 tally.end = Some(End::Cut(format!("stopped after {} executions", tally.executions)));
             } else if tally.executions % 64 == 63 && Instant::now() >= job.deadline {
                 tally.end = Some(End::Cut(format!("out of time after {} executions", tally.executions)));
@@ -184,48 +195,77 @@ fn panicked(who: &str, payload: &(dyn std::any::Any + Send)) {
 
 /// Judges the execution that has just ended.
 fn conclude(job: &Job, tally: &mut Tally) {
-    let (broken, history, frozen, steps) = trace::with(|ghost| {
+    struct Seen {
+        broken: Option<Broken>,
+        history: History,
+        steps: u32,
+        frozen: bool,
+        gave_up: bool,
+        impossible: bool,
+    }
+    let seen = trace::with(|ghost| {
         ghost.mode = Mode::Off;
         let records = ghost.records.iter().filter(|record| record.began != u32::MAX).cloned().collect();
-        let steps: u32 = (1..=job.scenario.threads.len()).map(|thread| ghost.steps_of(thread)).sum();
-        (ghost.broken.take(), History::new(records, job.spec.order), ghost.frozen, steps)
+        Seen {
+            broken: ghost.broken.take(),
+            history: History::new(records, job.spec.order),
+            steps: (1..=job.scenario.threads.len()).map(|thread| ghost.steps_of(thread)).sum(),
+            frozen: ghost.frozen,
+            gave_up: ghost.gave_up,
+            impossible: ghost.impossible,
+        }
     });
-    tally.frozen |= frozen;
-    if broken.is_none() && trace::with(|ghost| ghost.gave_up) {
-        tally.given_up += 1;
-        return;
-    }
+    tally.frozen |= seen.frozen;
     let asked = job.replay == Some(tally.executions);
-    let verdict = match broken {
+    let verdict = match seen.broken {
+        Some(Broken::Unjudged(why)) => Err(Broken::Unjudged(why)),
+        // Not an execution of the language, or one that the runs without a frozen thread judge.
+        _ if !asked && (seen.impossible || job.freeze.is_some() && !seen.frozen) => Ok(()),
         Some(broken) => Err(broken),
-        None if tally.executions == 1 && steps == 0 && !job.scenario.threads.is_empty() => {
-            let why = "the limiter made no atomic access that the checker sees: build it on tollgate_check::sync";
+        None if seen.gave_up => {
+            tally.given_up += 1;
+            Ok(())
+        }
+        None if tally.executions == 1 && seen.steps == 0 && !job.scenario.threads.is_empty() => {
+            let why =
+                "the limiter made no atomic access that the checker sees: build it on tollgate_check::sync";
             Err(Broken::Unjudged(why.into()))
         }
-        None if !asked && tally.judged.contains(&history) => Ok(()),
-        None => judge(&job.spec, &history),
-    };
-    tally.end = match verdict {
-        Ok(()) if asked => Some(End::Void(format!("execution {} keeps all promises", tally.executions))),
-        Ok(()) => {
-            tally.judged.insert(history);
-            None
+        None if !asked && tally.judged.contains(&seen.history) => Ok(()),
+        None => {
+            let verdict = judge(&job.spec, &seen.history);
+            if verdict.is_ok() {
+                tally.judged.insert(seen.history);
+            }
+            verdict
         }
-        Err(Broken::Unjudged(why)) => Some(End::Void(why)),
-        Err(Broken::Property(property, words)) => Some(witness(property, words, tally.executions)),
     };
+    match verdict {
+        Ok(()) if asked => {
+            tally.end = Some(End::Void(format!("execution {} keeps all promises", tally.executions)))
+        }
+        Ok(()) => {}
+        Err(Broken::Unjudged(why)) => tally.end = Some(End::Void(why)),
+        Err(Broken::Property(property, words)) => {
+            let witness = Box::new(witness(property, words, tally.executions));
+            if witness.stale && !asked {
+                tally.stale.get_or_insert(witness);
+            } else {
+                tally.end = Some(End::Broken(witness));
+            }
+        }
+    }
 }
 
-fn witness(property: Property, words: String, execution: u64) -> End {
-    trace::with(|ghost| {
-        End::Broken(Box::new(Witness {
-            property,
-            words,
-            records: ghost.records.clone(),
-            events: ghost.events.clone(),
-            names: ghost.word_names(),
-            execution,
-        }))
+fn witness(property: Property, words: String, execution: u64) -> Witness {
+    trace::with(|ghost| Witness {
+        property,
+        words,
+        records: ghost.records.clone(),
+        events: ghost.events.clone(),
+        names: ghost.word_names(),
+        stale: ghost.stale,
+        execution,
     })
 }
 
@@ -241,5 +281,5 @@ fn loom_gave_up(message: &str, execution: u64) -> End {
     } else {
         return End::Void(format!("loom stopped in execution {execution}: {first}"));
     };
-    witness(property, first.to_string(), execution)
+    End::Broken(Box::new(witness(property, first.to_string(), execution)))
 }

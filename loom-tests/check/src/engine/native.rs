@@ -41,7 +41,16 @@ impl Native<'_> {
             let ended = Some(self.now.fetch_add(1, SeqCst));
             let broken = match made {
                 Ok(Some(answer)) => {
-                    let record = Record { thread, call: call.clone(), now, answer: Some(answer), began, ended, knew: None, last: 0 };
+                    let record = Record {
+                        thread,
+                        call: call.clone(),
+                        now,
+                        answer: Some(answer),
+                        began,
+                        ended,
+                        knew: None,
+                        last: 0,
+                    };
                     self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
                     continue;
                 }
@@ -58,7 +67,8 @@ impl Native<'_> {
 }
 
 pub(crate) fn run(job: &Job) -> Run {
-    let mut run = Run { executions: 0, given_up: 0, end: End::Complete, most: (0, 0), sites: vec![], frozen: false };
+    let mut run =
+        Run { executions: 0, given_up: 0, end: End::Complete, most: (0, 0), sites: vec![], frozen: false };
     let most = job.executions_max.min(EXECUTIONS_MAX);
     while run.executions < most && Instant::now() < job.deadline {
         run.executions += 1;
@@ -75,6 +85,7 @@ pub(crate) fn run(job: &Job) -> Run {
                     records: history.records,
                     events: vec![],
                     names: vec![],
+                    stale: false,
                     execution: run.executions,
                 }));
                 return run;

@@ -81,7 +81,8 @@ fn line(failure: &Failure, access: &Access, newest: &mut HashMap<u32, u64>) -> S
     let mut text = match (access.op, effect.read, effect.wrote, effect.wanted) {
         (Op::Read | Op::Write, ..) => format!("{name}: {}", access.op.name()),
         (Op::CompareExchange, Some(read), wrote, Some((current, new))) => {
-            let outcome = if wrote.is_some() { "swapped".into() } else { format!("failed, saw {}", value(read)) };
+            let outcome =
+                if wrote.is_some() { "swapped".into() } else { format!("failed, saw {}", value(read)) };
             format!("{name}.cas({} => {}, {orders})  {outcome}", value(current), value(new))
         }
         (op, None, Some(wrote), _) => format!("{name}.{}({}, {orders})", op.name(), value(wrote)),

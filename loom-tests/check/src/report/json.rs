@@ -34,6 +34,7 @@ fn row(row: &Row) -> String {
         ("steps_alone", row.steps_alone.to_string()),
         ("ms", row.time.as_millis().to_string()),
         ("broken", row.broken.map_or("null".into(), |property| string(property.words()))),
+        ("needs", optional(row.needs)),
         ("inconclusive", why.map_or("null".into(), |why| string(why))),
     ])
 }

@@ -31,11 +31,15 @@ pub(crate) struct State {
 
 impl Counter {
     pub(crate) fn new(rules: &[(u64, u64)], buckets: u64, coverage: Coverage) -> Counter {
-        let shortest = rules.iter().map(|&(_, window)| window).min().expect("a counter has at least one rule");
-        assert!(buckets > 0 && shortest % buckets == 0, "{shortest} is not a multiple of {buckets} buckets");
+        let shortest =
+            rules.iter().map(|&(_, window)| window).min().expect("a counter has at least one rule");
+        assert!(
+            buckets > 0 && shortest.is_multiple_of(buckets),
+            "{shortest} is not a multiple of {buckets} buckets"
+        );
         let width = shortest / buckets;
         let back = |window: u64| {
-            assert!(window % width == 0, "window {window} is not a multiple of the width {width}");
+            assert!(window.is_multiple_of(width), "window {window} is not a multiple of the width {width}");
             window / width - u64::from(coverage == Coverage::Textbook)
         };
         let name = format!("counter: {rules:?} in buckets of {width}, {coverage:?}");
@@ -85,7 +89,8 @@ impl Oracle for Counter {
                 return (Verdict::Admitted, next);
             }
             let at = question.now.max(bucket * self.width);
-            let leaves = state.admitted.iter().flat_map(|(b, _)| self.rules.iter().map(move |(_, back)| b + back + 1));
+            let leaves =
+                state.admitted.iter().flat_map(|(b, _)| self.rules.iter().map(move |(_, back)| b + back + 1));
             let free = leaves.filter(|&leave| leave > bucket && self.fits(state, cost, leave)).min();
             let wait = free.map(|free| (free * self.width).saturating_sub(at));
             (Verdict::Refused { retry_after: wait }, state.clone())
@@ -119,7 +124,8 @@ mod tests {
     fn a_call_may_be_judged_in_a_bucket_that_another_carries() {
         let counter = Counter::new(&[(1, 10)], 1, Coverage::Textbook);
         let (_, full) = outcomes(&counter, &counter.start(), 0, 0).remove(0);
-        let verdicts: Vec<_> = outcomes(&counter, &full, 3, 25).into_iter().map(|(v, s)| (v, s.newest)).collect();
+        let verdicts: Vec<_> =
+            outcomes(&counter, &full, 3, 25).into_iter().map(|(v, s)| (v, s.newest)).collect();
         let refused = Verdict::Refused { retry_after: Some(7) };
         assert_eq!(verdicts, [(refused, 0), (Verdict::Admitted, 1), (Verdict::Admitted, 2)]);
     }

@@ -39,7 +39,8 @@ impl Oracle for Exact {
     type State = State;
 
     fn name(&self) -> String {
-        let rules: Vec<_> = self.rules.iter().map(|(l, w)| format!("at most {l} in any window of {w}")).collect();
+        let rules: Vec<_> =
+            self.rules.iter().map(|(l, w)| format!("at most {l} in any window of {w}")).collect();
         format!("exact: {}", rules.join(" and "))
     }
 
@@ -106,7 +107,10 @@ mod tests {
     #[test]
     fn an_old_time_is_judged_at_the_newest() {
         let verdicts = run(&[(2, 10)], &[(1, 5), (1, 0), (1, 3), (1, 14), (2, 15)]);
-        assert_eq!(verdicts, [Verdict::Admitted, Verdict::Admitted, refused(10), refused(1), Verdict::Admitted]);
+        assert_eq!(
+            verdicts,
+            [Verdict::Admitted, Verdict::Admitted, refused(10), refused(1), Verdict::Admitted]
+        );
     }
 
     #[test]

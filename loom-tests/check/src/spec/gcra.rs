@@ -60,7 +60,8 @@ mod tests {
         let mut tat = gcra.start();
         let mut ask = |cost, now| {
             let call = acquire(cost, now);
-            let (verdict, next) = gcra.outcomes(&tat, &Question { call: &call, now, latest: now }).unwrap().remove(0);
+            let (verdict, next) =
+                gcra.outcomes(&tat, &Question { call: &call, now, latest: now }).unwrap().remove(0);
             tat = next;
             verdict
         };

@@ -5,7 +5,7 @@
 
 use std::{cell::RefCell, panic::Location, sync::atomic::Ordering};
 
-use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening};
+use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening, happens::Age};
 use crate::{
     history::{MAIN, Record},
     limiter::Call,
@@ -54,6 +54,9 @@ pub(crate) struct Ghost {
     pub(crate) freeze: Option<(usize, u32)>,
     pub(crate) frozen: bool,
     pub(crate) gave_up: bool,
+    /// Whether a load saw a value that had been replaced, and whether one did to which the language forbids it.
+    pub(crate) stale: bool,
+    pub(crate) impossible: bool,
     pub(crate) steps_max: u32,
     pub(crate) alone_max: u32,
     words: Vec<&'static str>,
@@ -93,6 +96,8 @@ pub(crate) fn reset() {
         ghost.finished = 0;
         ghost.frozen = false;
         ghost.gave_up = false;
+        ghost.stale = false;
+        ghost.impossible = false;
         ghost.words.clear();
         ghost.happens.clear();
         ghost.broken = None;
@@ -163,7 +168,13 @@ impl Ghost {
         weakening.map_or(order, |w| w.to)
     }
 
-    fn note_site(&mut self, at: &'static Location<'static>, op: Op, order: Ordering, failure: Option<Ordering>) {
+    fn note_site(
+        &mut self,
+        at: &'static Location<'static>,
+        op: Op,
+        order: Ordering,
+        failure: Option<Ordering>,
+    ) {
         let known = |(other, seen): &(&'static Location<'static>, SiteOrder)| {
             std::ptr::eq(*other, at) && seen.op == op && seen.order == order && seen.failure == failure
         };
@@ -176,7 +187,11 @@ impl Ghost {
     fn note(&mut self, access: Access) -> Option<Unwound> {
         let thread = access.thread;
         let now = self.moment();
-        self.happens.note(&access);
+        let age = self.happens.note(&access);
+        self.stale |= age >= Age::Old;
+        // Loom takes SeqCst accesses for AcqRel. Where such a load misses such a store, the order of execution can not
+        // be their total order; if another can, loom runs that as well.
+        self.impossible |= age == Age::Impossible;
         if let Some((index, begun)) = &mut self.open[thread]
             && !*begun
         {
@@ -304,7 +319,15 @@ pub(crate) fn plain<R>(at: &'static Location<'static>, word: u32, op: Op, make: 
     {
         with(|ghost| {
             let effect = Effect::default();
-            ghost.note(Access { thread, site: site(at), word: Some(word), op, order: None, failure: None, effect });
+            ghost.note(Access {
+                thread,
+                site: site(at),
+                word: Some(word),
+                op,
+                order: None,
+                failure: None,
+                effect,
+            });
             ghost.inside[thread] = true;
         });
         let result = make();

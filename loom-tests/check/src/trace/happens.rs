@@ -12,7 +12,25 @@ use crate::history::Knowledge;
 pub(crate) struct Before {
     threads: [Thread; crate::THREADS_MAX + 1],
     /// For each word the values stored and what each store hands on.
-    stores: Vec<Vec<(u64, Knowledge)>>,
+    stores: Vec<Vec<Store>>,
+}
+
+#[derive(Clone, Copy)]
+struct Store {
+    value: u64,
+    handed_on: Knowledge,
+    seq_cst: bool,
+}
+
+/// What a load saw.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Age {
+    /// The last value stored.
+    New,
+    /// An earlier one.
+    Old,
+    /// An earlier one, though both the load and a later store are SeqCst.
+    Impossible,
 }
 
 #[derive(Default)]
@@ -38,10 +56,10 @@ impl Before {
     /// A word that holds `value`, handed on by nobody.
     pub(crate) fn create(&mut self, word: usize, value: u64) {
         self.stores.resize_with(word + 1, Vec::new);
-        self.stores[word].push((value, Knowledge::default()));
+        self.stores[word].push(Store { value, handed_on: Knowledge::default(), seq_cst: false });
     }
 
-    pub(crate) fn note(&mut self, access: &Access) {
+    pub(crate) fn note(&mut self, access: &Access) -> Age {
         let thread = &mut self.threads[access.thread];
         thread.knows[access.thread] += 1;
         let (Some(order), Some(word)) = (access.order, access.word) else {
@@ -54,15 +72,21 @@ impl Before {
                     thread.released = thread.knows;
                 }
             }
-            return;
+            return Age::New;
         };
         let word = word as usize;
         let effect = access.effect;
-        let mut handed = Knowledge::default();
+        let (mut handed, mut age) = (Knowledge::default(), Age::New);
         if let Some(read) = effect.read {
-            let of_value = |(value, _): &&(u64, Knowledge)| *value == read;
-            let stores = self.stores[word].iter().filter(of_value).map(|(_, handed)| *handed);
-            handed = stores.reduce(meet).unwrap_or_default();
+            let stores = &self.stores[word];
+            let same = stores.iter().filter(|store| store.value == read);
+            handed = same.map(|store| store.handed_on).reduce(meet).unwrap_or_default();
+            if access.op == Op::Load {
+                let later = stores.iter().rev().take_while(|store| store.value != read);
+                age = later.fold(Age::New, |age, store| {
+                    age.max(if store.seq_cst && order == SeqCst { Age::Impossible } else { Age::Old })
+                });
+            }
             let failed = effect.wanted.is_some() && effect.wrote.is_none();
             let order = if failed { access.failure.unwrap_or(order) } else { order };
             if acquires(order) {
@@ -76,8 +100,9 @@ impl Before {
                 handed = Knowledge::default();
             }
             join(&mut handed, if releases(order) { &thread.knows } else { &thread.released });
-            self.stores[word].push((wrote, handed));
+            self.stores[word].push(Store { value: wrote, handed_on: handed, seq_cst: order == SeqCst });
         }
+        age
     }
 }
 
