@@ -322,10 +322,10 @@ impl fmt::Display for Failure {
             let bound = self.preemptions.map_or("None".into(), |bound| format!("Some({bound})"));
             writeln!(f, "\n  replay")?;
             write!(f, "    check(..).scenario({})", code(&self.scenario))?;
-            if self.frozen.is_none() {
-                write!(f, ".replay({bound}, {})", self.execution)?;
+            if let Some((thread, steps)) = self.frozen {
+                write!(f, ".frozen_at({thread}, {steps})")?;
             }
-            writeln!(f, ".run()")?;
+            writeln!(f, ".replay({bound}, {}).run()", self.execution)?;
         }
         Ok(())
     }

@@ -79,7 +79,8 @@ fn a_ring_with_lap_parity_passes_and_its_orders_are_needed() {
     assert!(report.passed(), "{report}");
     let weakened = lap_ring::checked().bound(1).frozen(None).run_weakened();
     let survivors: Vec<_> = weakened.iter().filter(|(_, report)| !report.failed()).map(|(w, _)| w).collect();
-    // The newest time is judged by the CAS, whatever was read of it; and nobody reads on through what a CAS acquires.
+    // An old newest entry shows the wrong parity (one two laps old would need a longer scenario), and nobody reads on
+    // through what a CAS acquires.
     let orders: Vec<_> = survivors.iter().map(|weakening| weakening.to).collect();
     assert_eq!(
         orders,
