@@ -8,7 +8,5 @@ cd "$(dirname "$0")/.."
 : "${LOOM_TARGET_DIR:=${CARGO_TARGET_DIR:-target}/loom}"
 export CARGO_TARGET_DIR="$LOOM_TARGET_DIR"
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg tollgate_loom"
-# Doctests, too.
-export RUSTDOCFLAGS="${RUSTDOCFLAGS:-} --cfg tollgate_loom"
 [ $# -gt 0 ] || set -- -p tollgate-check
 exec cargo test --profile model "$@"
