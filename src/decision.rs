@@ -84,6 +84,12 @@ pub(crate) trait History {
     }
     /// The largest cost declared.
     fn max_cost(&self) -> u64;
+    /// Takes `cost` permits at `now`, or changes nothing, if one look settles it. Neither is checked before, so
+    /// what refuses may come before what checks them, and costs nothing more.
+    #[inline(always)]
+    fn glance(&self, _cost: u64, _now: Nanos) -> Option<bool> {
+        None
+    }
     /// Takes `cost` permits (1 to the least capacity and largest cost) at `now` (in range), or changes nothing.
     fn take(&self, cost: u64, now: Nanos) -> bool;
     /// Looks at the history as a call at `now` (in range) would judge it. Stores nothing.

@@ -1,9 +1,10 @@
-//! Time cut into equal spans (windows, buckets), and one word that holds a span's index beside a count.
+//! Time cut into equal spans (windows, buckets), and one word that holds a span's index below a count.
 //!
 //! # What
 //! Span edges are the multiples of the width from the clock's zero, shifted by a phase. The index takes the
-//! upper bits of a word, as many as the last moment a limiter accepts ([`Nanos::MAX`]) needs, so it never
-//! wraps; the lower bits, the rest, are for counts. A word of zeros is index 0, rest 0.
+//! lower bits of a word, as many as the last moment a limiter accepts ([`Nanos::MAX`]) needs, so it never
+//! wraps; the upper bits, the rest, are for counts. A word of zeros is index 0, rest 0. Counts lie above so that
+//! they are added and subtracted in place: what carries out of them leaves the word.
 //!
 //! # Invariants
 //! | id | always                                           | kept by                    |
@@ -16,14 +17,18 @@ use core::{num::NonZeroU64, time::Duration};
 
 use crate::{ConfigError, Nanos};
 
-/// How a 64-bit word is split into `index | rest`, and which moments an index stands for.
+/// How a 64-bit word is split into `rest | index`, and which moments an index stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Split {
     width: NonZeroU64,
     /// How long span 0 had been running at the clock's zero: keeps indices unsigned under any phase.
     lead: u64,
-    rest_bits: u32,
-    rest_max: u64,
+    /// When span 0 ends.
+    first_end: u64,
+    index_bits: u32,
+    index_mask: u64,
+    /// One of the rest, where it lies in a word.
+    unit: u64,
 }
 
 // === impl Split ===
@@ -44,9 +49,11 @@ impl Split {
             return Err(ConfigError::Phase { got: phase.into(), width: width.into() });
         }
         let lead = if phase == Nanos::ZERO { 0 } else { (width - phase).as_nanos() };
+        let first_end = width.as_nanos() - lead;
         // 1 to MAX, so that 2 to 63 bits remain.
-        let rest_bits = ((Nanos::MAX.as_nanos() + lead) / width_ns).leading_zeros();
-        Ok(Self { width: width_ns, lead, rest_bits, rest_max: (1 << rest_bits) - 1 })
+        let index_bits = u64::BITS - ((Nanos::MAX.as_nanos() + lead) / width_ns).leading_zeros();
+        let unit = 1 << index_bits;
+        Ok(Self { width: width_ns, lead, first_end, index_bits, index_mask: unit - 1, unit })
     }
 
     /// The width of a span in nanoseconds.
@@ -55,35 +62,41 @@ impl Split {
         self.width.get()
     }
 
-    /// Bits below the index.
+    /// Bits above the index.
     #[inline]
     pub(crate) fn rest_bits(&self) -> u32 {
-        self.rest_bits
+        u64::BITS - self.index_bits
     }
 
     /// The largest rest.
     #[inline]
     pub(crate) fn rest_max(&self) -> u64 {
-        self.rest_max
+        u64::MAX >> self.index_bits
     }
 
     /// The index in a word.
     #[inline]
     pub(crate) fn index(&self, word: u64) -> u64 {
-        word >> self.rest_bits
+        word & self.index_mask
     }
 
     /// The rest in a word.
     #[inline]
     pub(crate) fn rest(&self, word: u64) -> u64 {
-        word & self.rest_max
+        word >> self.index_bits
     }
 
     /// A word from its index and its rest, which must not exceed [`rest_max`](Self::rest_max).
     #[inline]
     pub(crate) fn pack(&self, index: u64, rest: u64) -> u64 {
-        debug_assert!(rest <= self.rest_max);
-        index << self.rest_bits | rest
+        debug_assert!(rest <= self.rest_max());
+        rest << self.index_bits | index
+    }
+
+    /// `n` of the rest as they lie in a word, to be added or compared there; wraps.
+    #[inline]
+    pub(crate) fn in_place(&self, n: u64) -> u64 {
+        n.wrapping_mul(self.unit)
     }
 
     /// The index of the span that holds `now` (in range). Costs a division.
@@ -95,7 +108,13 @@ impl Split {
     /// The later of `index` and the span that holds `now` (in range). Divides only when that is not `index`.
     #[inline]
     pub(crate) fn newest(&self, index: u64, now: Nanos) -> u64 {
-        if now.as_nanos() + self.lead < (index + 1) * self.width() { index } else { self.index_of(now) }
+        if self.ends_after(index, now) { index } else { self.index_of(now) }
+    }
+
+    /// Whether the span `index` ends after `now`: never, for a time out of range.
+    #[inline]
+    pub(crate) fn ends_after(&self, index: u64, now: Nanos) -> bool {
+        now.as_nanos() < index * self.width() + self.first_end
     }
 
     /// How far `now` (in range) is into the span `index`: 0 before it, at least the width after it.

@@ -7,8 +7,8 @@
 //! # State
 //! | bits      | field   | meaning                                                   |
 //! |-----------|---------|-----------------------------------------------------------|
-//! | upper     | `index` | windows since the clock's zero; as wide as it can ever get |
 //! | the rest  | `count` | permits admitted in window `index`                         |
+//! | lower     | `index` | windows since the clock's zero; as wide as it can ever get |
 //!
 //! # Invariants
 //! | id | always                          | kept by          | checked by                              |
@@ -53,7 +53,7 @@ use crate::{
 /// **Time.** Knows the newest time only to its window: a call from before the newest window is judged at that
 /// window's start, hence waits at most one window.
 ///
-/// **State.** One word, `window index | count`. The index is wide enough for every moment up to
+/// **State.** One word, `count | window index`. The index is wide enough for every moment up to
 /// [`Nanos::MAX`]; what it leaves bounds the limit:
 ///
 /// | window | largest limit     |
@@ -111,7 +111,7 @@ pub(crate) struct FixedLook {
 }
 
 word!(
-    /// `index | count`, split by the window's width.
+    /// `count | index`, split by the window's width.
     State
 );
 

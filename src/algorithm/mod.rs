@@ -102,9 +102,9 @@ impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
 /// that can be taken, the least of all capacities and the largest cost declared.
 macro_rules! algorithm {
     ($name:ident) => {
-        impl $crate::Algorithm for $name {
+        impl $name {
             #[inline]
-            fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
+            fn take_if_ordinary(&self, cost: u64, now: $crate::Nanos) -> bool {
                 if !now.in_range() {
                     return false;
                 }
@@ -113,6 +113,17 @@ macro_rules! algorithm {
                     return cost == 0;
                 }
                 $crate::decision::History::take(self, cost, now)
+            }
+        }
+
+        impl $crate::Algorithm for $name {
+            // Inlined, so that to check a cost that the caller knows takes no instruction.
+            #[inline(always)]
+            fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
+                match $crate::decision::History::glance(self, cost, now) {
+                    Some(answer) => answer,
+                    None => self.take_if_ordinary(cost, now),
+                }
             }
 
             fn check_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {

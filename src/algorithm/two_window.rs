@@ -7,9 +7,9 @@
 //! # State
 //! | bits           | field   | meaning                                                    |
 //! |----------------|---------|------------------------------------------------------------|
-//! | upper          | `index` | windows since the clock's zero; as wide as it can ever get |
 //! | half the rest  | `prev`  | permits admitted in window `index - 1`                     |
 //! | half the rest  | `cur`   | permits admitted in window `index`                         |
+//! | lower          | `index` | windows since the clock's zero; as wide as it can ever get |
 //!
 //! # Invariants
 //! | id | always                       | kept by              | checked by                              |
@@ -72,7 +72,7 @@ use crate::{
 /// window's start. A wait is at most `2 W`. An older time within the newest window is judged as it stands, with
 /// all that was charged since.
 ///
-/// **State.** One word, `window index | previous | current`. The index is wide enough for every moment up to
+/// **State.** One word, `previous | current | window index`. The index is wide enough for every moment up to
 /// [`Nanos::MAX`]; what it leaves bounds the limit:
 ///
 /// | window | largest limit |
@@ -138,7 +138,7 @@ pub(crate) struct TwoWindowLook {
 }
 
 word!(
-    /// `index | prev | cur`: split by the window's width, then in halves.
+    /// `prev | cur | index`: split by the window's width, then in halves.
     State
 );
 

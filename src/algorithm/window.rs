@@ -8,12 +8,13 @@
 //! # State
 //! | word    | bits    | field  | meaning                                                     |
 //! |---------|---------|--------|-------------------------------------------------------------|
-//! | state   | upper   | bucket | the newest bucket in which anything was admitted             |
-//! |         | lower   | total  | permits admitted so far, wrapping                            |
-//! | slot    | upper   | bucket | a bucket `b` that lies here: `b mod ring length`             |
-//! |         | lower   | total  | the total at the start of `b`                                |
+//! | state   | upper   | total  | permits admitted so far, wrapping                            |
+//! |         | lower   | bucket | the newest bucket in which anything was admitted             |
+//! | slot    | upper   | total  | the total at the start of `b`                                |
+//! |         | lower   | bucket | a bucket `b` that lies here: `b mod ring length`             |
 //!
 //! The split is that of [`Split`]: the bucket outlives the clock, the total must only hold the largest limit.
+//! `state - slot`, as whole words, is `use | look-back` exactly if the slot holds the bucket looked for.
 //!
 //! # Invariants
 //! | id | always                                                                     | kept by                 |
@@ -22,6 +23,7 @@
 //! | I2 | each bucket `b` with `state - reach <= b <= state` has its start total in its slot, or a later bucket lies there | `put_starts`, before the state moves |
 //! | I3 | a start total of a bucket up to the state's is final                        | checked puts, below      |
 //! | I4 | no rule's `total - start` exceeds its limit                                 | the judgement before L1  |
+//! | I5 | the ring's length is a power of two: a masked bucket lies in it             | `WindowBuilder::build`   |
 //!
 //! A start total is put ahead of the admission that needs it, and that admission may still fail. So a put reads
 //! the slot, then the state again (moved: start over), and only then swaps the value it read. A slow put fails:
@@ -66,14 +68,12 @@ const BUCKETS: u64 = 10;
 const RING_MAX: u64 = 1 << 16;
 
 word! {
-    /// `bucket | total`: the state, and each slot.
+    /// `total | bucket`: the state, and each slot.
     Mark
 }
 
 struct Heads {
     state: Word<Mark>,
-    /// What an index beyond the ring would read; there is none.
-    spare: Word<Mark>,
 }
 
 // SAFETY: contract of `Zeroed`: words alone.
@@ -145,6 +145,10 @@ pub struct Window {
     backs: [u64; RULES_MAX],
     max_cost: u64,
     ceiling: u64,
+    /// The ceiling where there is one rule, else 0: up to here the first rule's answer is the answer.
+    first_ceiling: u64,
+    /// What the first rule may hold as a word: its limit above its look-back.
+    first_room: u64,
     /// Buckets of the longest window: how far back start totals are put.
     reach: u64,
     /// Ring length less one; the length is a power of two above `reach`.
@@ -207,25 +211,25 @@ impl Window {
 
     #[inline]
     fn slot(&self, bucket: u64) -> &Word<Mark> {
-        self.block.slots.get((bucket & self.mask) as usize).unwrap_or(&self.block.head.spare)
+        // SAFETY: I5: the mask is the ring's length less one.
+        unsafe { self.block.slots.get_unchecked((bucket & self.mask) as usize) }
     }
 
     /// Permits that count in `bucket` (at least the state's) for a rule with this look-back.
     #[inline]
     fn used(&self, seen: Mark, bucket: u64, back: u64) -> Result<u64, Later> {
-        let total = self.split.rest(seen.0);
         let start = bucket.saturating_sub(back);
         if start > self.split.index(seen.0) {
             return Ok(0); // Nothing was admitted since, and a start total out there is not to be believed.
         }
         if start == 0 {
-            return Ok(total);
+            return Ok(self.split.rest(seen.0));
         }
         let slot = self.slot(start).load(Acquire); // O2
         if self.split.index(slot.0) > start {
             return Err(Later(self.split.index(slot.0)));
         }
-        Ok(total.wrapping_sub(self.split.rest(slot.0)) & self.split.rest_max())
+        Ok(self.split.rest(seen.0.wrapping_sub(slot.0)))
     }
 
     /// Whether `cost` more permits keep every rule in `bucket`.
@@ -259,18 +263,34 @@ impl Window {
         if bucket > newest {
             self.put_starts(seen, newest, bucket)?;
         }
-        let total = self.split.rest(seen.0).wrapping_add(cost) & self.split.rest_max();
-        let next = Mark(self.split.pack(bucket, total));
+        let next = Mark((seen.0 - newest + bucket).wrapping_add(self.split.in_place(cost)));
         state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1
         Some(true)
+    }
+
+    #[inline(never)]
+    fn take_slow(&self, now: Nanos, cost: u64) -> bool {
+        self.attempt(cost, now).unwrap_or_else(|| self.contend(now, cost))
+    }
+
+    /// Attempts, after one that another caller got into, until one is undisturbed.
+    #[cold]
+    #[inline(never)]
+    fn contend(&self, now: Nanos, cost: u64) -> bool {
+        let backoff = Backoff::new();
+        loop {
+            backoff.spin();
+            if let Some(admitted) = self.attempt(cost, now) {
+                return admitted;
+            }
+        }
     }
 
     /// Puts the start totals of the buckets passed over, so that I2 holds at `bucket`. `None`: the state moved.
     #[cold]
     fn put_starts(&self, seen: Mark, newest: u64, bucket: u64) -> Option<()> {
-        let total = self.split.rest(seen.0);
         for passed in (newest + 1).max(bucket.saturating_sub(self.reach))..=bucket {
-            let start = Mark(self.split.pack(passed, total));
+            let start = Mark(seen.0 - newest + passed);
             let slot = self.slot(passed);
             loop {
                 let old = slot.load(Acquire); // O2
@@ -300,15 +320,41 @@ impl History for Window {
         self.max_cost
     }
 
+    /// The state's own bucket and the first rule: what most calls ask, by arithmetic on whole words. The order of
+    /// the questions is that of their cost to a refusal.
+    #[inline(always)]
+    fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
+        let state = &self.block.head.state;
+        let seen = state.load(Acquire); // O1, L2
+        let bucket = self.split.index(seen.0);
+        if !self.split.ends_after(bucket, now) {
+            return None;
+        }
+        let start = self.slot(bucket.checked_sub(self.backs[0])?).load(Acquire); // O2
+        let room = self.first_room.wrapping_add(start.0).wrapping_sub(seen.0);
+        if room == 0 && cost > 0 {
+            return Some(false); // The bucket looked for lies there, and leaves nothing.
+        }
+        if self.split.index(room) != 0 {
+            return None; // A later bucket lies there.
+        }
+        let cost_in_place = self.split.in_place(cost); // One too large for the word is above the ceiling, too.
+        if cost > 1 && room < cost_in_place {
+            return Some(false);
+        }
+        if !now.in_range() || cost.wrapping_sub(1) >= self.first_ceiling {
+            return None;
+        }
+        let next = Mark(seen.0.wrapping_add(cost_in_place));
+        match state.compare_exchange(seen, next, AcqRel, Relaxed) {
+            Ok(_) => Some(true), // O3, L1
+            Err(_) => Some(self.contend(now, cost)),
+        }
+    }
+
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let backoff = Backoff::new();
-        loop {
-            if let Some(admitted) = self.attempt(cost, now) {
-                return admitted;
-            }
-            backoff.spin();
-        }
+        self.take_slow(now, cost)
     }
 
     fn look(&self, now: Nanos) -> WindowLook<'_> {
@@ -450,15 +496,72 @@ impl WindowBuilder {
         }
         let len = (reach + 1).checked_next_power_of_two().unwrap_or(u64::MAX);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let ceiling = rules.least_limit().min(self.max_cost);
         Ok(Window {
             rules,
             backs,
             max_cost: self.max_cost,
-            ceiling: rules.least_limit().min(self.max_cost),
+            ceiling,
+            first_ceiling: if rules.len() == 1 { ceiling } else { 0 },
+            first_room: split.pack(backs[0], rules[0].limit),
             reach,
             mask: len as u64 - 1,
             split,
             block: Block::zeroed(len)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Algorithm;
+
+    /// The last bucket holds times out of range, too: a state that stands in it is no reason to take them.
+    #[test]
+    fn a_time_out_of_range_is_refused_in_the_last_bucket_too() {
+        let late = [Nanos::from_nanos(Nanos::MAX.as_nanos() + 1), Nanos::from_nanos(u64::MAX)];
+        for rules in [1, 2] {
+            let mut builder = Window::builder(5, Duration::from_secs(1));
+            for _ in 1..rules {
+                builder = builder.rule(9, Duration::from_secs(2));
+            }
+            let counter = builder.build().unwrap();
+            assert!(counter.try_acquire_at(2, Nanos::MAX));
+            assert!(counter.split.ends_after(counter.split.index_of(Nanos::MAX), late[0]));
+            for late in late {
+                assert!([0, 1, 3, 4].iter().all(|&cost| !counter.try_acquire_at(cost, late)), "{late:?}");
+            }
+            assert_eq!(counter.usage_at(0, Nanos::MAX), Some(2));
+            assert!(counter.try_acquire_at(3, Nanos::MAX));
+        }
+    }
+
+    /// The total may fill its bits to the last: it wraps past the largest limit, and no use is lost.
+    #[test]
+    fn a_total_that_wraps_hides_no_use() {
+        let max = 2_097_151;
+        let counter = Window::builder(max, Duration::from_millis(10)).build().unwrap();
+        assert_eq!(counter.split.rest_max(), max);
+        for turn in 1..5 {
+            let now = Nanos::from_millis(20 * turn);
+            assert!(counter.try_acquire_at(max - turn, now));
+            assert!(!counter.try_acquire_at(turn + 1, now));
+            assert_eq!(counter.usage_at(0, now), Some(max - turn));
+            assert!(counter.try_acquire_at(turn, now) && !counter.try_acquire_at(1, now));
+            assert!(counter.try_acquire_at(0, now));
+        }
+    }
+
+    /// A cost so large that its place in the word overflows is still too large.
+    #[test]
+    fn no_cost_is_too_large_to_be_refused() {
+        let counter = Window::builder(5, Duration::from_secs(1)).build().unwrap();
+        let now = Nanos::from_secs(5);
+        assert!(counter.try_acquire_at(1, now));
+        for bits in 3..64 {
+            assert!(!counter.try_acquire_at(1 << bits, now) && !counter.try_acquire_at((1 << bits) + 1, now));
+        }
+        assert!(counter.try_acquire_at(4, now));
     }
 }

@@ -38,7 +38,7 @@ use crossbeam_utils::Backoff;
 
 use super::{
     Log,
-    ring::{Base, Head, LogLook, LookBack, Pos, Slot, Stamp},
+    ring::{Base, Head, Index, LogLook, LookBack, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
@@ -49,61 +49,93 @@ use crate::{
 #[derive(Clone, Copy)]
 struct Newest {
     seen: Head,
-    base: u64,
     time: Nanos,
 }
 
-/// Takes `cost` permits, 1 to the least limit.
+/// `cost` permits (1 to the ceiling) under one rule, as large as the ring. `None`: not settled.
 #[inline(always)]
-pub(super) fn take(log: &Log, cost: u64, now: Nanos) -> bool {
+pub(super) fn glance(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
     let newest = read(log);
-    let at = Stamp::new(now.max(newest.time));
-    let rule = &log.look_backs[0];
-    let back = log.ring.before(log.ring.index(newest.end(log)), rule.limit + 1 - cost);
-    let slot = log.ring.slot_at(&log.block, back).load(Acquire); // O2
+    // A whole lap back, which is the same slot, and on by what is asked for beyond one permit.
+    let lap_back = Pos(newest.seen.0 ^ 1); // Its parity, which is all that is asked of it.
+    let (pos, index) = log.ring.after(lap_back, log.ring.index(Pos(newest.seen.0)), cost - 1);
+    let slot = log.ring.slot_at(&log.block, index).load(Acquire); // O2
     // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
-    if !rule.is_past(slot, at) && unmoved(log, &newest) {
-        return false; // L2
+    if !log.look_backs[0].is_past(slot, Stamp::new(now.max(newest.time))) {
+        return unmoved(log, &newest).then_some(false); // L2
     }
-    take_from(log, cost, now, newest.seen, newest.base, newest.time)
+    if !now.in_range() || !slot.is_of(pos) {
+        return None;
+    }
+    Some(fill_and_admit(log, now, cost, newest.seen, newest.time))
 }
 
-/// Decides what the first look at the first rule did not.
+// What a glance found to fit is admitted in two steps, each of which gets by on the registers that a call need not
+// save; what is rare starts over in `take`.
+
 #[inline(never)]
-fn take_from(log: &Log, cost: u64, now: Nanos, seen: Head, base: u64, time: Nanos) -> bool {
-    let mut newest = Newest { seen, base, time };
+fn fill_and_admit(log: &Log, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
+    match fill_last(log, &Newest { seen, time }) {
+        Some(true) => admit(log, now, cost, seen, time),
+        _ => take(log, now, cost),
+    }
+}
+
+#[inline(never)]
+fn admit(log: &Log, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
+    let newest = Newest { seen, time };
+    match next(log, &newest, cost, now.max(time)) {
+        Some(next) => claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost)),
+        None => take(log, now, cost),
+    }
+}
+
+/// Takes `cost` permits, 1 to the least limit.
+#[inline(never)]
+pub(super) fn take(log: &Log, now: Nanos, cost: u64) -> bool {
+    attempt(log, cost, now).unwrap_or_else(|| contend(log, now, cost))
+}
+
+/// Attempts, after one that another caller got into, until one is undisturbed.
+#[cold]
+#[inline(never)]
+fn contend(log: &Log, now: Nanos, cost: u64) -> bool {
     let backoff = Backoff::new();
     loop {
-        if let Some(admitted) = attempt(log, cost, now, newest) {
+        backoff.spin();
+        if let Some(admitted) = attempt(log, cost, now) {
             return admitted;
         }
-        backoff.spin();
-        newest = read(log);
     }
 }
 
 /// One attempt; `None` if another caller got in between.
 #[inline(always)]
-fn attempt(log: &Log, cost: u64, now: Nanos, newest: Newest) -> Option<bool> {
+fn attempt(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
+    let newest = read(log);
     let at = now.max(newest.time);
     if !log.look_backs().iter().all(|rule| fits(log, &newest, rule, cost, at)) {
         return unmoved(log, &newest).then_some(false); // L2
     }
-    fill(log, &newest)?;
-    if at.as_nanos() - newest.base > log.span_mask {
-        return switch_bank(log, &newest, cost, at);
+    fill_last(log, &newest).and_then(|done| if done { Some(()) } else { fill_many(log, &newest) })?;
+    match next(log, &newest, cost, at) {
+        Some(next) => claim(log, &newest, next),
+        None => switch_bank(log, &newest, cost, at),
     }
-    let end = log.ring.ahead(newest.end(log), cost);
-    claim(log, &newest, pack(log, bank_of(newest.seen), at, end))
 }
 
 #[inline(always)]
 fn read(log: &Log) -> Newest {
     let seen = log.block.head.head.load(Acquire); // O1
-    let base = log.block.head.bases[bank_of(seen)].load(Acquire).0; // O6
+    let base = base_of(log, seen);
     let ahead = (seen.0 >> log.pos_bits).wrapping_sub(base) & log.span_mask;
     // Wraps only in a damaged block.
-    Newest { seen, base, time: Nanos::from_nanos(base.wrapping_add(ahead)) }
+    Newest { seen, time: Nanos::from_nanos(base.wrapping_add(ahead)) }
+}
+
+#[inline(always)]
+fn base_of(log: &Log, seen: Head) -> u64 {
+    log.block.head.bases[bank_of(seen)].load(Acquire).0 // O6
 }
 
 #[inline(always)]
@@ -114,6 +146,14 @@ fn bank_of(head: Head) -> usize {
 #[inline(always)]
 fn pack(log: &Log, bank: usize, time: Nanos, end: Pos) -> Head {
     Head((bank as u64) << 63 | (time.as_nanos() & log.span_mask) << log.pos_bits | end.0)
+}
+
+/// The head after `cost` permits at `at`. `None`: the present base can not express that time.
+#[inline(always)]
+fn next(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
+    let end = log.ring.ahead(newest.end(log), cost);
+    (at.as_nanos() - base_of(log, newest.seen) <= log.span_mask)
+        .then(|| pack(log, bank_of(newest.seen), at, end))
 }
 
 /// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
@@ -137,37 +177,40 @@ fn claim(log: &Log, newest: &Newest, next: Head) -> Option<bool> {
     Some(true)
 }
 
-/// Fills the slots of the newest admission (I6). `None`: the head moved.
+/// Fills the slot of the newest permit (I6), if the one before is filled; whether it was. `None`: the head moved.
 #[inline(always)]
-fn fill(log: &Log, newest: &Newest) -> Option<()> {
-    let last = log.ring.back(newest.end(log), 1);
-    let slot = log.ring.slot(&log.block, last).load(Acquire); // O2
+fn fill_last(log: &Log, newest: &Newest) -> Option<bool> {
+    let end = newest.end(log);
+    let (last, index) = log.ring.before(end, log.ring.index(end));
+    let slot = log.ring.slot_at(&log.block, index).load(Acquire); // O2
     if slot.is_of(last) {
-        return Some(());
+        return Some(true);
     }
-    let before = log.ring.back(last, 1);
-    if log.ring.slot(&log.block, before).load(Acquire).is_of(before) {
-        return fill_one(log, newest, last, slot); // O2
+    let (before, index_before) = log.ring.before(last, index);
+    if !log.ring.slot_at(&log.block, index_before).load(Acquire).is_of(before) {
+        return Some(false); // O2
     }
-    fill_many(log, newest, before)
+    fill_one(log, newest, last, index, slot)?;
+    Some(true)
 }
 
-/// Fills `pos`, which held `old` after the head was read.
+/// Fills `pos`, which lies at `index` and held `old` after the head was read.
 #[inline(always)]
-fn fill_one(log: &Log, newest: &Newest, pos: Pos, old: Slot) -> Option<()> {
+fn fill_one(log: &Log, newest: &Newest, pos: Pos, index: Index, old: Slot) -> Option<()> {
     if !unmoved(log, newest) {
         return None;
     }
     let filled = Stamp::new(newest.time).slot(pos);
     // Beaten: somebody wrote this very value, or the head has moved and the claim will fail.
-    let _ = log.ring.slot(&log.block, pos).compare_exchange(old, filled, AcqRel, Relaxed); // O5
+    let _ = log.ring.slot_at(&log.block, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5
     Some(())
 }
 
-/// Fills what is missing up to `first` and from there to the end: at most the largest cost.
+/// Fills the slots of the newest admission (I6), two at least: at most the largest cost.
 #[cold]
-fn fill_many(log: &Log, newest: &Newest, mut first: Pos) -> Option<()> {
+fn fill_many(log: &Log, newest: &Newest) -> Option<()> {
     let load = |pos| log.ring.slot(&log.block, pos).load(Acquire); // O2
+    let mut first = log.ring.back(log.ring.back(newest.end(log), 1), 1);
     let mut unfilled = 2;
     while unfilled < log.ring.cap && !load(log.ring.back(first, 1)).is_of(log.ring.back(first, 1)) {
         first = log.ring.back(first, 1);
@@ -177,7 +220,7 @@ fn fill_many(log: &Log, newest: &Newest, mut first: Pos) -> Option<()> {
     for _ in 0..unfilled {
         let old = load(first);
         if !old.is_of(first) {
-            fill_one(log, newest, first, old)?;
+            fill_one(log, newest, first, log.ring.index(first), old)?;
         }
         first = log.ring.ahead(first, 1);
     }
@@ -190,7 +233,7 @@ fn switch_bank(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<bool>
     let bank = 1 - bank_of(newest.seen);
     let word = &log.block.head.bases[bank];
     let base = word.load(Acquire); // O6
-    if base.0 <= newest.base {
+    if base.0 <= base_of(log, newest.seen) {
         // A leftover: propose a base that callers half a span before and after this one can use as well.
         let proposal = Base(at.as_nanos() - log.span_mask.div_ceil(2));
         if unmoved(log, newest) {

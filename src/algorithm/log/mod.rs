@@ -80,7 +80,10 @@ pub struct Log {
     rules: Rules,
     max_cost: u64,
     ceiling: u64,
-    form: Form,
+    /// Whether single permits are all that can be taken.
+    unit: bool,
+    /// The largest cost that the glance of each form takes: the ceiling under one rule in that form, else 0.
+    glances: Glances,
     look_backs: [LookBack; RULES_MAX],
     /// Bits of the position and of the newest time in the head, in the form with costs.
     pos_bits: u32,
@@ -89,15 +92,10 @@ pub struct Log {
     block: Box<LogBlock>,
 }
 
-/// How this log admits.
-#[derive(Clone, Copy)]
-enum Form {
-    /// Any cost.
-    Costs,
-    /// Single permits under one rule.
-    UnitOne,
-    /// Single permits under several rules.
-    UnitAll,
+/// [`Log::glances`].
+struct Glances {
+    costs: u64,
+    unit: u64,
 }
 
 /// Builds a [`Log`].
@@ -146,20 +144,25 @@ impl History for Log {
         self.max_cost
     }
 
+    #[inline(always)]
+    fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
+        // One compare for both ends: 0 wraps to the top.
+        if cost.wrapping_sub(1) < self.glances.costs {
+            return costs::glance(self, cost, now);
+        }
+        if cost.wrapping_sub(1) < self.glances.unit {
+            return unit::glance(self, now);
+        }
+        None
+    }
+
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        match self.form {
-            Form::Costs => costs::take(self, cost, now),
-            Form::UnitOne => unit::attempt_one(self, now).unwrap_or_else(|| unit::take(self, now)),
-            Form::UnitAll => unit::take(self, now),
-        }
+        if self.unit { unit::take(self, now) } else { costs::take(self, now, cost) }
     }
 
     fn look(&self, now: Nanos) -> LogLook<'_> {
-        match self.form {
-            Form::Costs => costs::look(self, now),
-            Form::UnitOne | Form::UnitAll => unit::look(self, now),
-        }
+        if self.unit { unit::look(self, now) } else { costs::look(self, now) }
     }
 }
 
@@ -194,14 +197,12 @@ impl LogBuilder {
         if self.max_cost == 0 {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
-        // With costs, filling asks for the slot before the last, which must be another.
-        let cap = rules.largest_limit().max(if self.max_cost == 1 { 1 } else { 2 });
-        let form = match (self.max_cost, rules.len()) {
-            (1, 1) => Form::UnitOne,
-            (1, _) => Form::UnitAll,
-            _ => Form::Costs,
-        };
-        let ring = Geometry::new(cap, if self.max_cost == 1 { u64::BITS } else { 0 });
+        let cap = rules.largest_limit().max(1);
+        let ceiling = rules.least_limit().min(self.max_cost);
+        // The form with costs needs two slots at least: filling asks for the one before the last.
+        let unit = ceiling <= 1;
+        let ring = Geometry::new(cap, if unit { u64::BITS } else { 0 });
+        let glanced = if rules.len() == 1 { ceiling } else { 0 };
         let pos_bits = ring.mask.count_ones();
         let mut look_backs = [LookBack::default(); RULES_MAX];
         for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
@@ -210,8 +211,9 @@ impl LogBuilder {
         Ok(Log {
             rules,
             max_cost: self.max_cost,
-            ceiling: rules.least_limit().min(self.max_cost),
-            form,
+            ceiling,
+            unit,
+            glances: Glances { costs: if unit { 0 } else { glanced }, unit: if unit { glanced } else { 0 } },
             look_backs,
             pos_bits,
             // Not used in the unit form, whose positions fill the word.
@@ -219,5 +221,35 @@ impl LogBuilder {
             ring,
             block: Block::zeroed(cap as usize)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Algorithm;
+
+    /// A glance reads the history before it checks the time: nothing may come of it.
+    #[test]
+    fn a_time_out_of_range_is_refused_and_not_recorded() {
+        let (limit, second) = (5, Duration::from_secs(1));
+        for max_cost in [1, 4] {
+            for builder in [Log::builder(limit, second), Log::builder(limit, second).rule(9, 2 * second)] {
+                let log = builder.max_cost(max_cost).build().unwrap();
+                for (room, base) in [(5, 0), (3, 5), (1, 9), (0, 9)] {
+                    let now = Nanos::from_secs(base);
+                    while log.usage_at(0, now) < Some(limit - room) {
+                        assert!(log.try_acquire_at(1, now));
+                    }
+                    for bits in [62, 63] {
+                        let late = [Nanos::from_nanos(1 << bits), Nanos::from_nanos((1 << bits) + base + 1)];
+                        let wild = late.map(|now| [0, 1, 2].map(|cost| log.try_acquire_at(cost, now)));
+                        assert_eq!(wild, [[false; 3]; 2]);
+                    }
+                    assert!(!log.try_acquire_at(1, Nanos::from_nanos(u64::MAX)));
+                    assert_eq!(log.usage_at(0, now), Some(limit - room));
+                }
+            }
+        }
     }
 }

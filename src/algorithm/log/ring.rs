@@ -1,5 +1,7 @@
 //! The ring of a log: packed slots, positions that carry their lap, and one look at the history.
 
+use core::hint::{assert_unchecked, cold_path};
+
 use crate::{
     Nanos,
     block::Block,
@@ -36,7 +38,7 @@ unsafe impl crate::block::Zeroed for Heads {}
 
 pub(super) type LogBlock = Block<Heads, Slot>;
 
-/// A time in the scale of slots: `time << 1 | 1`.
+/// A time in the scale of slots: `1 | time | 1`. One of a time out of range means nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Stamp(u64);
 
@@ -68,9 +70,9 @@ pub(super) struct Geometry {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LookBack {
     pub(super) limit: u64,
-    /// The least `stamp - slot`, as a signed number, of an admission that has left the window: twice the window,
-    /// less the [`WRITTEN`] of the slot. Negative, so a slot without it is always past.
-    past: i64,
+    /// The least `stamp - slot` of an admission that has left the window: twice the window. A slot never written
+    /// lacks the [`WRITTEN`] of the stamp and is always past.
+    past: u64,
 }
 
 /// One look: the end of the history and its newest time, good while `seen` still stands in the head word.
@@ -94,10 +96,10 @@ impl Slot {
         (self.0 ^ pos.0) & 1 != 0
     }
 
-    /// The time of this admission; zero if there was none.
+    /// The time of this admission; before every time if there was none.
     #[inline]
     pub(super) fn stamp(self) -> Stamp {
-        Stamp(self.0 & !WRITTEN | 1)
+        Stamp(self.0 | 1)
     }
 }
 
@@ -106,18 +108,18 @@ impl Slot {
 impl Stamp {
     #[inline]
     pub(super) fn new(time: Nanos) -> Self {
-        Self(time.as_nanos() << 1 | 1)
+        Self((time.as_nanos() << 1).wrapping_add(WRITTEN | 1))
     }
 
     #[inline]
     pub(super) fn time(self) -> Nanos {
-        Nanos::from_nanos(self.0 >> 1)
+        Nanos::from_nanos((self.0 & !WRITTEN) >> 1)
     }
 
     /// An admission at this time, for a place.
     #[inline]
     pub(super) fn slot(self, pos: Pos) -> Slot {
-        Slot(WRITTEN | self.0 ^ (pos.0 & 1))
+        Slot(self.0 ^ (pos.0 & 1))
     }
 }
 
@@ -125,13 +127,13 @@ impl Stamp {
 
 impl LookBack {
     pub(super) fn new(rule: crate::Rule) -> Self {
-        Self { limit: rule.limit, past: (rule.window.as_nanos() << 1).wrapping_sub(WRITTEN).cast_signed() }
+        Self { limit: rule.limit, past: rule.window.as_nanos() << 1 }
     }
 
     /// Whether an admission has left the window at `at`, which is not before it.
     #[inline]
     pub(super) fn is_past(self, slot: Slot, at: Stamp) -> bool {
-        at.0.wrapping_sub(slot.0).cast_signed() >= self.past
+        at.0.wrapping_sub(slot.0) >= self.past
     }
 
     /// How long an admission stays in the window after `at`: zero if it has left.
@@ -140,8 +142,7 @@ impl LookBack {
             return Nanos::ZERO;
         }
         // Twice the stay, less 1 if the slot ends in 0.
-        let twice = self.past.wrapping_sub(at.0.wrapping_sub(slot.0).cast_signed()).cast_unsigned();
-        Nanos::from_nanos(twice.div_ceil(2))
+        Nanos::from_nanos((self.past - (at.0 - slot.0)).div_ceil(2))
     }
 }
 
@@ -160,22 +161,22 @@ impl Geometry {
     #[inline]
     pub(super) fn ahead(&self, pos: Pos, n: u64) -> Pos {
         let next = pos.0.wrapping_add(n << 1);
-        if (pos.0 & self.index_mask) + (n << 1) < self.end {
-            Pos(next)
-        } else {
-            Pos((next.wrapping_add(self.gap) ^ 1) & self.mask)
+        if (pos.0 & self.index_mask) + (n << 1) >= self.end {
+            cold_path();
+            return Pos((next.wrapping_add(self.gap) ^ 1) & self.mask);
         }
+        Pos(next)
     }
 
     /// `n` places back, for `n` up to the capacity.
     #[inline]
     pub(super) fn back(&self, pos: Pos, n: u64) -> Pos {
         let before = pos.0.wrapping_sub(n << 1);
-        if pos.0 & self.index_mask >= n << 1 {
-            Pos(before)
-        } else {
-            Pos((before.wrapping_sub(self.gap) ^ 1) & self.mask)
+        if pos.0 & self.index_mask < n << 1 {
+            cold_path();
+            return Pos((before.wrapping_sub(self.gap) ^ 1) & self.mask);
         }
+        Pos(before)
     }
 
     /// Where a place lies in the ring.
@@ -184,17 +185,29 @@ impl Geometry {
         Index(pos.0 & self.index_mask)
     }
 
-    /// `n` slots before, for `n` up to the capacity.
+    /// The place before `pos`, which lies at `index`, and where it lies.
     #[inline(always)]
-    pub(super) fn before(&self, index: Index, n: u64) -> Index {
-        let (before, wraps) = index.0.overflowing_sub(n << 1);
-        Index(if wraps { before.wrapping_add(self.end) } else { before })
+    pub(super) fn before(&self, pos: Pos, index: Index) -> (Pos, Index) {
+        if index.0 == 0 {
+            cold_path();
+            return (self.back(pos, 1), Index(self.end - 2));
+        }
+        (Pos(pos.0.wrapping_sub(2)), Index(index.0 - 2))
     }
 
-    /// The slot after.
+    /// The place `n` after `pos`, which lies at `index`, and where it lies; for `n` below the capacity.
     #[inline(always)]
-    pub(super) fn after(&self, index: Index) -> Index {
-        if index.0 + 2 == self.end { Index(0) } else { Index(index.0 + 2) }
+    pub(super) fn after(&self, pos: Pos, index: Index, n: u64) -> (Pos, Index) {
+        if n == 0 {
+            return (pos, index);
+        }
+        let after = index.0 + (n << 1);
+        if after >= self.end {
+            cold_path();
+            let pos = self.ahead(pos, n);
+            return (pos, self.index(pos));
+        }
+        (Pos(pos.0.wrapping_add(n << 1)), Index(after))
     }
 
     /// The slot of a place.
@@ -206,6 +219,8 @@ impl Geometry {
     #[inline(always)]
     pub(super) fn slot_at<'a>(&self, block: &'a LogBlock, index: Index) -> &'a Word<Slot> {
         debug_assert!(index.0 >> 1 < self.cap && self.cap == block.slots.len() as u64);
+        // SAFETY: I2: an index is even.
+        unsafe { assert_unchecked(index.0 & 1 == 0) };
         // SAFETY: I2: positions and indices stay below the capacity, which is the length of the ring.
         unsafe { block.slots.get_unchecked((index.0 >> 1) as usize) }
     }

@@ -11,8 +11,9 @@
 //! | I5 | the hint is the end or one before it, and never decreases           | a claim past the hint moves the hint first   |
 //!
 //! # Linearization points
-//! L1 admission: the CAS of slot `t`. L2 refusal: the load that found slot `t` unclaimed. The hint, read again
-//! unchanged afterwards, proves that the slots read before belong to the laps they were read for (I5).
+//! L1 admission: the CAS of slot `t`. L2 refusal: the load that found slot `t` unclaimed. The hint, found unchanged
+//! after the slots were read, proves that they belong to the laps they were read for (I5): a refusal and a claim at
+//! the hint read it again, a claim past it moves it.
 //!
 //! # Progress
 //! Lock-free: a caller starts over only when another moved the hint or claimed the slot. A thread that dies between
@@ -22,7 +23,7 @@ use crossbeam_utils::Backoff;
 
 use super::{
     Log,
-    ring::{Head, LogLook, Pos, Slot, Stamp},
+    ring::{Head, Index, LogLook, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
@@ -34,58 +35,69 @@ struct End {
     hint: Head,
     /// Whether the end is one past the hint (I5).
     past_hint: bool,
+    pos: Pos,
+    index: Index,
     /// The slot at the end: the admission a whole lap ago.
     oldest: Slot,
     newest: Slot,
 }
 
-/// One attempt to take one permit under one rule; `None` if another caller got in between.
+/// One permit under one rule, whose look-back is the slot at the end, as large as the ring. `None`: not settled.
 #[inline(always)]
-pub(super) fn attempt_one(log: &Log, now: Nanos) -> Option<bool> {
-    // The rule is as large as the ring: its look-back is the slot at the end.
-    attempt(log, now, |end, at| log.look_backs[0].is_past(end.oldest, at))
+pub(super) fn glance(log: &Log, now: Nanos) -> Option<bool> {
+    let end = find_end(log);
+    if !end.past_hint {
+        return None;
+    }
+    let at = end.judged(now);
+    if !log.look_backs[0].is_past(end.oldest, at) {
+        return unmoved(log, &end).then_some(false); // L2
+    }
+    if !now.in_range() {
+        return None;
+    }
+    claim(log, &end, at)
 }
 
 /// Takes one permit under any rules.
 #[inline(never)]
 pub(super) fn take(log: &Log, now: Nanos) -> bool {
-    let past = |end: &End, at| {
-        log.look_backs().iter().all(|rule| {
-            // Read again, the slot at the end could show a rival's claim: a false refusal.
-            let slot = if rule.limit == log.ring.cap {
-                end.oldest
-            } else {
-                log.ring.slot(&log.block, log.ring.back(end.pos(log), rule.limit)).load(Acquire) // O2
-            };
-            rule.is_past(slot, at)
-        })
-    };
     let backoff = Backoff::new();
     loop {
-        if let Some(admitted) = attempt(log, now, past) {
+        if let Some(admitted) = attempt(log, now) {
             return admitted;
         }
         backoff.spin();
     }
 }
 
+/// One attempt; `None` if another caller got in between.
 #[inline(always)]
-fn attempt(log: &Log, now: Nanos, past: impl Fn(&End, Stamp) -> bool) -> Option<bool> {
+fn attempt(log: &Log, now: Nanos) -> Option<bool> {
     let end = find_end(log);
-    let at = Stamp::new(now).max(end.newest.stamp());
-    let past = past(&end, at);
-    if !unmoved(log, &end) {
+    let at = end.judged(now);
+    let past = log.look_backs().iter().all(|rule| {
+        // Read again, the slot at the end could show a rival's claim: a false refusal.
+        let slot = if rule.limit == log.ring.cap {
+            end.oldest
+        } else {
+            log.ring.slot(&log.block, log.ring.back(end.pos, rule.limit)).load(Acquire) // O2
+        };
+        rule.is_past(slot, at)
+    });
+    if past { claim(log, &end, at) } else { unmoved(log, &end).then_some(false) } // L2
+}
+
+/// Claims the slot at the end.
+#[inline(always)]
+fn claim(log: &Log, end: &End, at: Stamp) -> Option<bool> {
+    if end.past_hint {
+        log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4
+    } else if !unmoved(log, end) {
         return None;
     }
-    if !past {
-        return Some(false); // L2
-    }
-    let pos = end.pos(log);
-    if end.past_hint {
-        log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed).ok()?; // O4
-    }
-    let slot = log.ring.slot(&log.block, pos);
-    slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).ok()?; // O5, L1
+    let slot = log.ring.slot_at(&log.block, end.index);
+    slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1
     Some(true)
 }
 
@@ -104,16 +116,19 @@ fn find_end(log: &Log) -> End {
     let load = |index| ring.slot_at(block, index).load(Acquire); // O2
     let slot = load(index);
     if slot.is_of(Pos(hint.0)) {
-        End { hint, past_hint: true, oldest: load(ring.after(index)), newest: slot }
+        let (pos, index) = ring.after(Pos(hint.0), index, 1);
+        End { hint, past_hint: true, pos, index, oldest: load(index), newest: slot }
     } else {
-        End { hint, past_hint: false, oldest: slot, newest: load(ring.before(index, 1)) }
+        let newest = load(ring.before(Pos(hint.0), index).1);
+        End { hint, past_hint: false, pos: Pos(hint.0), index, oldest: slot, newest }
     }
 }
 
 impl End {
+    /// The time that a call at `now` is judged at (I3).
     #[inline(always)]
-    fn pos(&self, log: &Log) -> Pos {
-        if self.past_hint { log.ring.ahead(Pos(self.hint.0), 1) } else { Pos(self.hint.0) }
+    fn judged(&self, now: Nanos) -> Stamp {
+        Stamp::new(now).max(self.newest.stamp())
     }
 }
 
@@ -122,8 +137,7 @@ pub(super) fn look(log: &Log, now: Nanos) -> LogLook<'_> {
     loop {
         let end = find_end(log);
         if unmoved(log, &end) {
-            let at = Stamp::new(now).max(end.newest.stamp());
-            return log.look_from(end.hint, end.pos(log), at, None);
+            return log.look_from(end.hint, end.pos, end.judged(now), None);
         }
     }
 }
