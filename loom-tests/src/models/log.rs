@@ -18,6 +18,7 @@ const THREE: Rules = &[(3, 10)];
 const PAIR: Rules = &[(3, 10), (2, 4)];
 /// The second rule is as large as the ring, the first is not.
 const RIAP: Rules = &[(1, 4), (2, 10)];
+const RIAP_COSTS: Rules = &[(2, 4), (3, 10)];
 
 fn build(rules: Rules, max_cost: u64) -> Log {
     let ns = Duration::from_nanos;
@@ -28,6 +29,8 @@ fn build(rules: Rules, max_cost: u64) -> Log {
     builder.build().expect("a valid log")
 }
 
+/// A limit of 1 takes the unit form whatever the largest cost: the models say *costs* all the same, for a log that
+/// would not.
 fn name(rules: Rules, max_cost: u64) -> String {
     let form = if max_cost == 1 { "unit" } else { "costs" };
     let rules: Vec<_> = rules.iter().map(|(limit, window)| format!("{limit}/{window}")).collect();
@@ -52,8 +55,12 @@ pub(super) fn add(models: &mut Vec<Model>) {
 
 /// What either form must bear.
 fn both(models: &mut Vec<Model>, max_cost: u64) {
+    let (riap, full) = match max_cost {
+        1 => (RIAP, vec![acquire(1, 0), acquire(1, 4)]),
+        _ => (RIAP_COSTS, vec![acquire(2, 0), acquire(1, 4)]),
+    };
     let (one, two, pair, riap) =
-        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(RIAP, max_cost));
+        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(riap, max_cost));
     let a = |now| acquire(1, now);
     let three = |name: &str, setup: [u64; 2], at: [u64; 3]| {
         let threads = at.map(|now| [acquire(1, now)]);
@@ -105,12 +112,12 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         ),
         riap.model(
             Scenario::new("two rules, the second full")
-                .setup([a(0), a(4)])
+                .setup(full.clone())
                 .thread([a(8), a(10)])
                 .thread([a(10), a(14)]),
         ),
         riap.model(
-            Scenario::new("two rules, four at the end slot").setup([a(0), a(4)]).thread([a(14)]).thread([
+            Scenario::new("two rules, four at the end slot").setup(full.clone()).thread([a(14)]).thread([
                 a(14),
                 a(18),
                 a(24),
@@ -161,8 +168,8 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         told(ONE, max_cost).model(
             Scenario::new("waits").setup([a(0)]).thread([a(9), peek(1, 9)]).thread([a(10)]).after([a(12)]),
         ),
-        told(RIAP, max_cost).model(
-            Scenario::new("waits").setup([a(0), a(4)]).thread([peek(1, 7)]).thread([a(10)]).after([a(11)]),
+        told(riap, max_cost).model(
+            Scenario::new("waits").setup(full.clone()).thread([peek(1, 7)]).thread([a(10)]).after([a(11)]),
         ),
     ]);
 }
