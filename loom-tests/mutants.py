@@ -293,7 +293,7 @@ def run(models):
     build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
     built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
     if built.returncode != 0:
-        return f"DOES NOT BUILD\n{built.stderr}"
+        sys.exit(f"mutants.py: does not build\n{built.stderr}")
     command = [str(TARGET / "target/model/tollgate-models"), "kill"] + ([models] if models else [])
     done = subprocess.run(command, capture_output=True, text=True)
     return (done.stdout.strip().splitlines() or [""])[-1] if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
@@ -304,6 +304,9 @@ def main():
     for name, _, file, changes, _ in MUTANTS:
         apply(changes, (ROOT / file).read_text(), name)
     copy_tree()
+    said = run("")
+    if not said.endswith("survives"):
+        sys.exit(f"mutants.py: void, a model breaks without any mutant: {said}")
     print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
     faults = 0
     for name, models, file, changes, expected in wanted:

@@ -17,8 +17,8 @@ const TWO: Rules = &[(2, 10)];
 const THREE: Rules = &[(3, 10)];
 const PAIR: Rules = &[(3, 10), (2, 4)];
 /// The second rule is as large as the ring, the first is not.
-const RIAP: Rules = &[(1, 4), (2, 10)];
-const RIAP_COSTS: Rules = &[(2, 4), (3, 10)];
+const TIGHT_FIRST: Rules = &[(1, 4), (2, 10)];
+const TIGHT_FIRST_COSTS: Rules = &[(2, 4), (3, 10)];
 
 fn build(rules: Rules, max_cost: u64) -> Log {
     let ns = Duration::from_nanos;
@@ -55,12 +55,12 @@ pub(super) fn add(models: &mut Vec<Model>) {
 
 /// What either form must bear.
 fn both(models: &mut Vec<Model>, max_cost: u64) {
-    let (riap, full) = match max_cost {
-        1 => (RIAP, vec![acquire(1, 0), acquire(1, 4)]),
-        _ => (RIAP_COSTS, vec![acquire(2, 0), acquire(1, 4)]),
+    let (tight_first, full) = match max_cost {
+        1 => (TIGHT_FIRST, vec![acquire(1, 0), acquire(1, 4)]),
+        _ => (TIGHT_FIRST_COSTS, vec![acquire(2, 0), acquire(1, 4)]),
     };
     let (one, two, pair, riap) =
-        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(riap, max_cost));
+        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(tight_first, max_cost));
     let a = |now| acquire(1, now);
     let three = |name: &str, setup: [u64; 2], at: [u64; 3]| {
         let threads = at.map(|now| [acquire(1, now)]);
@@ -168,7 +168,7 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         told(ONE, max_cost).model(
             Scenario::new("waits").setup([a(0)]).thread([a(9), peek(1, 9)]).thread([a(10)]).after([a(12)]),
         ),
-        told(riap, max_cost).model(
+        told(tight_first, max_cost).model(
             Scenario::new("waits").setup(full.clone()).thread([peek(1, 7)]).thread([a(10)]).after([a(11)]),
         ),
     ]);
