@@ -87,7 +87,17 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([acquire_by_clock(1)]),
         ),
         last.model(
-            Scenario::new("first use").thread([a(1, 3)]).thread([a(1, 1), a(1, 12)]).thread([a(1, 2)]),
+            Scenario::new("first use, three threads")
+                .thread([a(1, 3)])
+                .thread([a(1, 1), a(1, 12)])
+                .thread([a(1, 2)]),
+        )
+        .long(),
+        last.model(
+            Scenario::new("first use")
+                .thread([a(1, 3)])
+                .thread([a(1, 1), a(1, 12)])
+                .after([a(1, 2), a(2, 18)]),
         ),
         last.model(
             Scenario::new("times out of order, three threads")
