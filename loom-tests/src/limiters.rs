@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use tollgate::{Algorithm, Clock, Decision, Lapsed, Manual, Nanos, Pacing, Reason, Rebased, Reservation};
 use tollgate_check::{Limiter, Verdict};
 
-/// The hot path: yes or no.
+/// The hot path, yes or no, and the look that stores nothing.
 pub(crate) struct Hot<A>(pub(crate) A);
 
-/// The call that tells the wait, and the look that stores nothing.
+/// The call that tells the wait, and the look.
 pub(crate) struct Told<A>(pub(crate) A);
 
 /// A queue. A reservation that has to wait is told as a refusal with its wait, a full queue as *never*; so that the
@@ -28,6 +28,10 @@ pub(crate) struct Stepping(pub(crate) Rebased<Manual>);
 impl<A: Algorithm + 'static> Limiter for Hot<A> {
     fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
         Verdict::yes_or_no(self.0.try_acquire_at(cost, Nanos::from_nanos(now)))
+    }
+
+    fn peek(&self, cost: u64, now: u64) -> Option<Verdict> {
+        Some(verdict(self.0.peek_at(cost, Nanos::from_nanos(now))))
     }
 }
 

@@ -147,6 +147,27 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         )
         .long(),
         two.model(Scenario::new("first use").thread([a(3)]).thread([a(1), a(12)]).after([a(2), a(13)])),
+        // The look-back of the second rule is the slot of an admission to come.
+        pair.model(
+            Scenario::new("two rules, a look-back a lap on")
+                .setup([a(0), a(0), a(9)])
+                .thread([a(20)])
+                .thread([a(14), a(18)])
+                .after([a(20)]),
+        ),
+        pair.model(
+            Scenario::new("a look, a lap behind")
+                .setup([a(0), a(0), a(9)])
+                .thread([peek(1, 20)])
+                .thread([a(14), a(18)])
+                .after([a(20)]),
+        ),
+        two.model(Scenario::new("a look, a lap on").setup([a(0), a(0)]).thread([peek(1, 12)]).thread([
+            a(10),
+            a(11),
+            a(20),
+            a(21),
+        ])),
         two.model(
             Scenario::new("ticking clock")
                 .setup([a(5), a(5)])
