@@ -271,6 +271,20 @@ fn costs(models: &mut Vec<Model>) {
                 .after([a(1, 201), a(1, 210), a(1, 300)]),
         )
         .frozen(1),
+        // A head from before two switches, beside the base of the second, makes the unfilled slots too late.
+        two.model(
+            Scenario::new("an old head beside a new base")
+                .setup([a(2, 5)])
+                .thread([a(1, 15)])
+                .thread([a(1, 50), a(1, 100)])
+                .after([a(1, 101)]),
+        ),
+        two.model(
+            Scenario::new("a look across two bank switches")
+                .setup([a(2, 5)])
+                .thread([peek(1, 15)])
+                .thread([a(1, 50), a(1, 100)]),
+        ),
         two.model(Scenario::new("a late proposal").setup([a(1, 5)]).thread([a(1, 60)]).thread([
             a(1, 120),
             a(1, 180),
