@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A model with more executions than this within one preemption is not tried with more of them.
-const SMALL: u64 = 1_000;
+const SMALL: u64 = 400;
 
 /// One weakening, the models that run its site with their executions (the quickest first), and its name in the list.
 struct Job<'a> {
