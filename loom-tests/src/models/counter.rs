@@ -182,7 +182,7 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .setup([a(1, 2)])
                 .thread([a(1, 6)])
                 .thread([a(1, 7)])
-                .after([a(1, 9), a(3, 14)]),
+                .after([a(1, 9), a(1, 14)]),
         ),
         riap.model(
             Scenario::new("two rules, a jump").setup([a(1, 2)]).thread([a(1, 6)]).thread([a(1, 7), a(1, 12)]),
