@@ -315,7 +315,7 @@ fn costs(models: &mut Vec<Model>) {
         two.model(
             Scenario::new("a passed proposal")
                 .setup([a(2, 30)])
-                .thread([a(2, 60), a(2, 71)])
+                .thread([a(2, 60), peek(2, 71)])
                 .thread([a(1, 200)]),
         ),
         two.model(Scenario::new("a late proposal, and a lap").setup([a(1, 5)]).thread([a(1, 60)]).thread([
