@@ -143,7 +143,10 @@ pub fn kill(options: &Options) -> Result<(), String> {
         if dead.load(Ordering::Relaxed) {
             return None;
         }
-        let check = model.check.clone().shrink(false).bound(*bound);
+        let mut check = model.check.clone().shrink(false).bound(*bound);
+        if model.exhaustive && *bound == options.bound {
+            check = check.exhaustive();
+        }
         let report = check.max_executions(20_000_000).max_time(options.max_time).run();
         let verdict = match report.outcome {
             Outcome::Pass { .. } => return Some(None),
