@@ -30,21 +30,21 @@ mod costs;
 mod ring;
 mod unit;
 
-use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules,
+    ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Owned, decision::History, rule::Rules,
     sync::SPAN_BITS_MAX,
 };
-use ring::{Geometry, Head, LogBlock, LogLook, LookBack, Pos, Stamp};
+use ring::{Geometry, Head, Heads, LogLook, LookBack, Pos, Slot, Stamp};
 
 /// The largest limit of a log: 2^30, which takes 8 GiB.
 const LIMIT_MAX: u64 = 1 << 30;
 
 /// An exact sliding-window log: at most `limit` permits in any window, to the nanosecond.
 ///
-/// Memory is 8 bytes for each permit of the largest limit, taken once. Several rules share it and are taken
+/// Memory is 8 bytes for each permit of the largest limit, taken once and touched as it is first used (where the
+/// system gives zeroed memory untouched). Several rules share it and are taken
 /// together or not at all. Any number of threads may call it at once; a refusal stores nothing.
 ///
 /// # Guarantees
@@ -90,7 +90,7 @@ pub struct Log {
     pos_bits: u32,
     span_mask: u64,
     ring: Geometry,
-    block: Box<LogBlock>,
+    block: Owned<Heads, Slot>,
 }
 
 /// [`Log::glances`].
@@ -219,7 +219,7 @@ impl LogBuilder {
             pos_bits,
             span_mask: (1 << span_bits) - 1,
             ring,
-            block: Block::zeroed(cap as usize)?,
+            block: Owned::zeroed(cap as usize)?,
         })
     }
 }
