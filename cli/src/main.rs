@@ -22,7 +22,7 @@ use crate::{
     args::{Cli, Command, Plan},
     input::{KeySpec, Order},
     json::{Input, LeftOut, Report, Rule},
-    lineup::{Name, Unfit},
+    lineup::Unfit,
     progress::Bar,
     replay::{Replay, Stopped},
 };
@@ -61,8 +61,7 @@ fn main() -> ExitCode {
 
 /// Reads the input through the algorithms and prints the report.
 fn replay(plan: Plan) -> Result<(), Failure> {
-    let (names, left_out) = lineup(&plan)?;
-    let mut replay = Replay::new(&names, &plan.settings, plan.input.order == Order::Time)?;
+    let (mut replay, left_out) = lineup(&plan)?;
     let bar = Bar::new(&plan.input.files);
     let mut take = |request: input::Request<'_>| {
         bar.request();
@@ -97,19 +96,20 @@ fn replay(plan: Plan) -> Result<(), Failure> {
     print(&report, &plan).map_err(Failure::Output)
 }
 
-/// Checks what the options say together, and tells which algorithms take part: what `all` names may be left
+/// Checks what the options say together, and gathers the algorithms that take part: what `all` names may be left
 /// out, what was asked for by name may not.
-fn lineup(plan: &Plan) -> Result<(Vec<Name>, Vec<LeftOut>), Failure> {
+fn lineup(plan: &Plan) -> Result<(Replay, Vec<LeftOut>), Failure> {
     if let (Some(from), Some(to)) = (plan.input.from, plan.input.to)
         && from >= to
     {
         let times = format!("--from {} is not before --to {}", rfc3339(from), rfc3339(to));
         return Err(Failure::Usage(times));
     }
-    let (mut names, mut left_out) = (Vec::new(), Vec::new());
+    let mut replay = Replay::new(&plan.settings, plan.input.order == Order::Time);
+    let (mut takes_part, mut left_out) = (false, Vec::new());
     for &name in &plan.names {
-        match plan.settings.build(name, 0) {
-            Ok(_) => names.push(name),
+        match replay.add(name) {
+            Ok(()) => takes_part = true,
             Err(why) if plan.all => {
                 left_out.push(LeftOut { algorithm: name.as_str(), why: why.to_string() });
             }
@@ -121,10 +121,10 @@ fn lineup(plan: &Plan) -> Result<(Vec<Name>, Vec<LeftOut>), Failure> {
         }
     }
     match left_out.first() {
-        Some(first) if names.is_empty() => {
+        Some(first) if !takes_part => {
             Err(Failure::Usage(format!("no algorithm takes these rules: {}: {}", first.algorithm, first.why)))
         }
-        _ => Ok((names, left_out)),
+        _ => Ok((replay, left_out)),
     }
 }
 

@@ -25,6 +25,7 @@ const BATCH: usize = 4096;
 
 /// A replay under way.
 pub(crate) struct Replay {
+    settings: Settings,
     /// The place of each key in every list by key.
     places: HashMap<Box<[u8]>, usize>,
     /// By key.
@@ -54,7 +55,7 @@ struct Tally {
     refused: u64,
 }
 
-/// Why a replay stopped: a limiter could not be had.
+/// Why a replay stopped: a further limiter could not be had.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) name: Name,
@@ -66,25 +67,29 @@ pub(crate) struct Stopped {
 // === impl Replay ===
 
 impl Replay {
-    /// A replay through `names`, of requests `ordered` by time or not.
-    ///
-    /// # Errors
-    /// [`Stopped`] if one of them does not take the settings.
-    pub(crate) fn new(names: &[Name], settings: &Settings, ordered: bool) -> Result<Self, Stopped> {
-        let mut lanes = Vec::new();
-        for &name in names {
-            for phase in 0..if name.has_edges() { PHASES } else { 1 } {
-                lanes.push(Lane::new(name, phase, settings)?);
-            }
-        }
-        Ok(Self {
+    /// A replay through nothing yet, of requests `ordered` by time or not.
+    pub(crate) fn new(settings: &Settings, ordered: bool) -> Self {
+        Self {
+            settings: settings.clone(),
             places: HashMap::new(),
             tallies: Vec::new(),
-            lanes,
+            lanes: Vec::new(),
             batch: Vec::with_capacity(BATCH),
             ordered,
             span: None,
-        })
+        }
+    }
+
+    /// Adds an algorithm. Called before the first request.
+    ///
+    /// # Errors
+    /// [`Unfit`] if it does not take the settings: then the replay is as before.
+    pub(crate) fn add(&mut self, name: Name) -> Result<(), Unfit> {
+        let phases = 0..if name.has_edges() { PHASES } else { 1 };
+        let lanes: Result<Vec<Lane>, Unfit> =
+            phases.map(|phase| Lane::new(name, phase, &self.settings)).collect();
+        self.lanes.extend(lanes?);
+        Ok(())
     }
 
     /// Takes the next request. A time older than its key's newest becomes that (I1).
@@ -187,8 +192,7 @@ fn phases(lanes: &[Lane]) -> Phases {
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.why)?;
-        if self.made > 0 { write!(f, " (after {} limiters)", self.made) } else { Ok(()) }
+        write!(f, "{}: {} (after {} limiters)", self.name, self.why, self.made)
     }
 }
 
@@ -204,7 +208,8 @@ mod tests {
 
     fn replay(names: &[Name], limit: u64, requests: impl IntoIterator<Item = (&'static str, u64)>) -> Replay {
         let rules = vec![Rule::new(limit, Duration::from_secs(1))];
-        let mut replay = Replay::new(names, &Settings { rules, buckets: 10, burst: None }, false).unwrap();
+        let mut replay = Replay::new(&Settings { rules, buckets: 10, burst: None }, false);
+        names.iter().for_each(|&name| replay.add(name).unwrap());
         for (key, time) in requests {
             replay.take(key.as_bytes(), time).unwrap();
         }
