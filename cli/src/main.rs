@@ -40,8 +40,9 @@ enum Failure {
 }
 
 fn main() -> ExitCode {
-    // Nothing needs cleaning up: what is spilled to disk has no name there and ends with the process.
-    let _ = ctrlc::set_handler(|| {
+    // Nothing needs cleaning up: what is spilled to disk has no name there and ends with the process. Where
+    // interrupts are ignored from the start (a script's background job) they stay so.
+    let _ = ctrlc::try_set_handler(|| {
         if io::stderr().is_terminal() {
             let _ = writeln!(io::stderr()); // The shell's prompt starts below the bar.
         }

@@ -405,6 +405,26 @@ fn colours_and_the_bar_are_for_terminals() {
     assert!(!piped.out.contains('\x1b') && piped.err.is_empty());
 }
 
+/// A script starts its background jobs with interrupts ignored, so that Ctrl-C ends only what stands in front.
+#[cfg(target_os = "linux")]
+#[test]
+fn interrupts_ignored_from_the_start_stay_ignored() {
+    use std::process::{Command, Stdio};
+    let tool = env!("CARGO_BIN_EXE_tollgate");
+    // The tool has had its say about signals and waits for input when it is interrupted.
+    let script = format!(
+        "trap '' INT; mkfifo pipe; '{tool}' replay --format epoch - <pipe & exec 3>pipe; \
+         until readlink /proc/$!/exe | grep -q tollgate; do sleep 0.01; done; sleep 0.5; \
+         kill -INT $!; sleep 0.1; echo '1700000000 a' >&3; exec 3>&-; wait $!"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path()).stdin(Stdio::null()).output();
+    let output = output.unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert!(output.stdout.starts_with(b"1 request of standard input"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_ends_with_130_and_leaves_nothing() {
