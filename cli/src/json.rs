@@ -129,7 +129,7 @@ pub(crate) struct LeftOut {
 /// A key and how often it was refused.
 #[derive(Serialize)]
 pub(crate) struct TopKey {
-    /// The key; bytes that are not UTF-8 are replaced.
+    /// The key. One that is not UTF-8 has `\xHH` for each odd byte, and its backslashes doubled.
     pub(crate) key: String,
     pub(crate) refused: u64,
     pub(crate) requests: u64,

@@ -12,7 +12,10 @@
 
 mod lane;
 
-use std::{collections::HashMap, fmt};
+use std::{
+    collections::HashMap,
+    fmt::{self, Write},
+};
 
 use self::lane::Lane;
 use crate::{
@@ -164,12 +167,28 @@ impl Replay {
         keys.truncate(most);
         keys.into_iter()
             .map(|(key, tally)| TopKey {
-                key: String::from_utf8_lossy(key).into_owned(),
+                key: readable(key),
                 refused: tally.refused,
                 requests: tally.requests,
             })
             .collect()
     }
+}
+
+/// A key as text. Of one that is not UTF-8 each odd byte becomes `\xHH`, and each backslash two, so that no two such
+/// keys look alike.
+fn readable(key: &[u8]) -> String {
+    if let Ok(text) = str::from_utf8(key) {
+        return text.to_owned();
+    }
+    let mut text = String::new();
+    for chunk in key.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02X}");
+        }
+    }
+    text
 }
 
 /// The ranges over the lanes of one algorithm.
@@ -247,6 +266,20 @@ mod tests {
         assert_eq!((phases.tried, phases.admitted, phases.refused), (4, [10, 20], [0, 10]));
         assert_eq!((phases.over, phases.false_refusals), (vec![[0, 10]], [0, 0]));
         assert!((log.admitted, log.refused) == (10, 10) && log.phases.is_none());
+    }
+
+    #[test]
+    fn keys_that_are_not_utf8_differ_as_text() {
+        for (key, text) in [
+            (&b"plain \\xFF \xc3\xa9"[..], "plain \\xFF \u{e9}"),
+            (b"\xff", r"\xFF"),
+            (b"\xfe\x0a", "\\xFE\n"),
+            (b"\xffa\\xFE", r"\xFFa\\xFE"),
+            (b"\xffa\xfe", r"\xFFa\xFE"),
+            (b"\xe2\x82\xe2\x82\xac", "\\xE2\\x82\u{20ac}"),
+        ] {
+            assert_eq!(readable(key), text, "{key:?}");
+        }
     }
 
     #[test]
