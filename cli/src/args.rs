@@ -92,9 +92,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "algorithm", value_name = "NAME", value_enum, default_value = "all")]
     algorithms: Vec<Choice>,
 
-    /// Buckets per (shortest) window of the window counter.
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = parse_count)]
-    buckets: u64,
+    /// Buckets per (shortest) window of the window counter [default: 10].
+    #[arg(long, value_name = "K", value_parser = parse_count)]
+    buckets: Option<u64>,
 
     /// Capacity of token and leaky, places in the paced queue [default: the limit].
     #[arg(long, value_name = "N", value_parser = parse_count)]
@@ -228,7 +228,7 @@ mod tests {
     fn the_first_value_named_is_the_default() {
         let plan = plan(&[]);
         assert_eq!(plan.settings.rules, [Rule::new(100, Duration::from_secs(1))]);
-        assert_eq!((plan.settings.buckets, plan.settings.burst), (10, None));
+        assert_eq!((plan.settings.buckets, plan.settings.burst), (None, None));
         assert_eq!((plan.names.as_slice(), plan.all), (&Name::ALL[..], true));
         assert_eq!((plan.top, plan.json), (10, false));
         let Options { format, key, order, from: None, to: None, strict: false, .. } = plan.input else {

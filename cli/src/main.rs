@@ -98,7 +98,7 @@ fn replay(plan: Plan) -> Result<(), Failure> {
 }
 
 /// Checks what the options say together, and gathers the algorithms that take part: what `all` names may be left
-/// out, what was asked for by name may not.
+/// out, unless a value given to an option is to blame; what was asked for by name may not.
 fn lineup(plan: &Plan) -> Result<(Replay, Vec<LeftOut>), Failure> {
     if let (Some(from), Some(to)) = (plan.input.from, plan.input.to)
         && from >= to
@@ -112,6 +112,9 @@ fn lineup(plan: &Plan) -> Result<(Replay, Vec<LeftOut>), Failure> {
         match replay.add(name) {
             Ok(()) => takes_part = true,
             Err(why) if plan.all => {
+                if let Some(option) = plan.settings.to_blame(&why) {
+                    return Err(Failure::Usage(format!("{name}: {why} ({option})")));
+                }
                 left_out.push(LeftOut { algorithm: name.as_str(), why: why.to_string() });
             }
             Err(why @ Unfit::OneRule(_)) => {

@@ -227,7 +227,7 @@ mod tests {
 
     fn replay(names: &[Name], limit: u64, requests: impl IntoIterator<Item = (&'static str, u64)>) -> Replay {
         let rules = vec![Rule::new(limit, Duration::from_secs(1))];
-        let mut replay = Replay::new(&Settings { rules, buckets: 10, burst: None }, false);
+        let mut replay = Replay::new(&Settings { rules, buckets: None, burst: None }, false);
         names.iter().for_each(|&name| replay.add(name).unwrap());
         for (key, time) in requests {
             replay.take(key.as_bytes(), time).unwrap();

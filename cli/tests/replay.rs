@@ -189,6 +189,18 @@ fn all_leaves_out_what_does_not_take_the_rules_and_says_so() {
         ["compact", "fixed", "two-window", "token", "leaky", "paced", "sampled", "wheel"]
     );
     assert_eq!(report["left_out"][0]["why"], "takes one rule, and 2 are given");
+
+    // A value that other windows would take, and a default that nobody gave.
+    for (options, why) in [
+        (["--buckets", "3"], "window 1s is not a multiple of 333.333333ms, one of 3 buckets of 1s"),
+        (["--per", "5ns"], "10 buckets are not between 1 and 5"),
+    ] {
+        let report = json(burst(3), &[&options[..], &["--limit", "3", "--format", "epoch"]].concat());
+        assert_eq!(report["left_out"], value!([{"algorithm": "window", "why": why}]));
+    }
+    // None of the algorithms that are left has a use for it.
+    let rules = ["--rule", "2/100ms", "--burst", "0", "--format", "epoch"];
+    assert_eq!(json(burst(3), &rules)["results"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -249,7 +261,7 @@ fn two_runs_are_equal() {
 
 #[test]
 fn what_can_not_be_done_is_said() {
-    let usage: [(&[&str], &str); 26] = [
+    let usage: [(&[&str], &str); 31] = [
         (
             &["--limit", "-1"],
             "invalid value '-1' for '--limit <N>': `-1` is not a whole number from 0 to 18446744073709551615",
@@ -299,7 +311,21 @@ fn what_can_not_be_done_is_said() {
         ),
         (
             &["--per", "1s", "--rule", "9/700ms", "--algorithm", "window"],
-            "--algorithm window: window 1s is not a multiple of 70ms",
+            "--algorithm window: window 1s is not a multiple of 70ms, one of 10 buckets of 700ms\n",
+        ),
+        (
+            &["--buckets", "3", "--algorithm", "window"],
+            "--algorithm window: window 1s is not a multiple of 333.333333ms, one of 3 buckets of 1s\n",
+        ),
+        (&["--buckets", "0"], "window: 0 buckets are not between 1 and 65536 (--buckets)\n"),
+        (
+            &["--buckets", "65537", "--per", "65537s"],
+            "window: 65537 buckets are not between 1 and 65536 (--buckets)\n",
+        ),
+        (&["--burst", "0"], "token: burst 0 is not between 1 and 1383505805528 (--burst)\n"),
+        (
+            &["--burst", "18446744073709551615"],
+            "token: burst 18446744073709551615 is not between 1 and 1383505805528 (--burst)\n",
         ),
         (&["--burst", "0", "--algorithm", "token"], "--algorithm token: burst 0 is not between 1 and "),
         (&["--per", "200000d", "--algorithm", "log"], "--algorithm log: window 17280000000s is not between "),

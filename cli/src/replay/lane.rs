@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn the_first_limiter_is_the_first_keys() {
         let rules = vec![Rule::new(2, Duration::from_millis(50))];
-        let settings = Settings { rules, buckets: 5, burst: None };
+        let settings = Settings { rules, buckets: Some(5), burst: None };
         for name in Name::ALL {
             let mut lane = Lane::new(name, 0, &settings).unwrap();
             for (keys, limiters) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn quiet_keys_lose_their_limiters_unseen() {
         let rules = vec![Rule::new(2, Duration::from_millis(50))];
-        let settings = Settings { rules, buckets: 5, burst: None };
+        let settings = Settings { rules, buckets: Some(5), burst: None };
         let figures = |sweep: bool| {
             let mut replay = Replay::new(&settings, sweep);
             Name::ALL.iter().for_each(|&name| replay.add(name).unwrap());
