@@ -22,7 +22,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, io};
+use std::{fmt, io, path::PathBuf};
 
 use self::{
     format::{Parsed, Parser},
@@ -119,7 +119,12 @@ pub(crate) enum Error {
     /// A line could not be used, and `strict` was set.
     Line(BadLine),
     /// The temporary file for sorting could not be written or read.
-    Spill(io::Error),
+    Spill {
+        /// Its folder.
+        folder: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
 }
 
 /// The reading of one set of files.
@@ -308,11 +313,11 @@ impl fmt::Display for Error {
             Self::Format { file, why } if file.is_empty() => f.write_str(why),
             Self::Format { file, why } => write!(f, "{file}: {why}"),
             Self::Line(line) => line.fmt(f),
-            Self::Spill(error) => write!(
+            Self::Spill { folder, error } => write!(
                 f,
                 "{}: no temporary file for sorting can be used there: {error} (TMPDIR names another \
                  folder, and --order file needs none)",
-                std::env::temp_dir().display()
+                folder.display()
             ),
         }
     }
