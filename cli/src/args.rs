@@ -36,9 +36,14 @@ Figures (all by the times in the log, none by this machine's clock):
 Order:
   time  sorted by the line's stamp, less the request's duration where the format has it (servers
         write a line when a request ends); equal times keep the order of the lines; what does not
-        fit into memory is sorted in a nameless temporary file (in TMPDIR)
+        fit into memory is sorted in a nameless temporary file (in TMPDIR; where that is not set, in
+        /var/tmp if it can be used, else in the system's default)
   file  as the lines stand; a key's time never goes back: an older line takes the newest time of
         its key
+
+Memory:
+  about 100 MiB for sorting; for each algorithm, and 4 times where bucket edges matter, bytes/key for each
+  key alive within a window (log: about 8 bytes x limit, of a large limit only as it is used)
 
 Exit codes:
   0    done, also when some lines could not be read (they are counted and the first ones shown),
@@ -84,7 +89,7 @@ pub(crate) struct ReplayArgs {
     rules: Vec<Rule>,
 
     /// What has a limit of its own: none (one limit for all), client, path, user, header:NAME, regex:RE
-    /// (its first group, else the match), csv:N (column).
+    /// (its first group, else the match), csv:N (column). A line without its key counts as one that can not be read.
     #[arg(long, value_name = "KEY", default_value = "none")]
     key: KeySpec,
 
@@ -125,7 +130,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = parse_count)]
     top: u64,
 
-    /// Stops at the first line that can not be read.
+    /// Stops at the first line that can not be read: one without a time or its key, and so the heading of a CSV file.
     #[arg(long)]
     strict: bool,
 }

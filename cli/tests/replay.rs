@@ -360,11 +360,42 @@ fn what_can_not_be_read_is_named() {
     }
 }
 
+/// The help says so.
+#[test]
+fn a_line_without_its_key_and_a_heading_are_not_read() {
+    let log = "time,who\n1700000000,a\n1700000001,-\n1700000002,a\n";
+    let options = ["--format", "csv:1", "--key", "csv:2"];
+    let report = json(log, &options);
+    let bad: Vec<&Value> =
+        report["input"]["bad"].as_array().unwrap().iter().map(|bad| &bad["line"]).collect();
+    assert_eq!((&report["input"]["requests"], bad), (&value!(2), vec![&value!(1), &value!(3)]));
+    for (log, error) in [
+        (log, "error: standard input:1: its time can not be read: time,who\n"),
+        (&log[9..], "error: standard input:2: the key's column is empty: 1700000001,-\n"),
+    ] {
+        let ran = replay(log, &[&options[..], &["--strict"]].concat());
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(1), "", error));
+    }
+}
+
 #[test]
 fn the_help_tells_exit_codes_and_figures() {
     let help = run(&["replay", "--help"]).out;
-    for word in ["Exit codes:", "130", "false refusals", "arrival + wait", "--algorithm", "[default: 100]"] {
-        assert!(help.contains(word), "{word}: {help}");
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Exit codes:",
+        "130",
+        "false refusals",
+        "arrival + wait",
+        "--algorithm",
+        "[default: 100]",
+        "[default: 10]",
+        "about 8 bytes x limit",
+        "in TMPDIR; where that is not set, in /var/tmp",
+        "A line without its key counts as one that can not be read",
+        "and so the heading of a CSV file",
+    ] {
+        assert!(help.contains(words), "{words}: {help}");
     }
     assert!(run(&["--version"]).out.starts_with("tollgate "));
 }
