@@ -72,7 +72,8 @@ pub(crate) enum Command {
 /// The options of `tollgate replay`.
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
-    /// Logs to read: files, gzip and zstd files, or - for standard input.
+    /// Logs to read: files, gzip and zstd files, or - for standard input. What follows the last gzip member is left
+    /// alone, with a note unless it is zeros.
     #[arg(value_name = "LOG", required = true)]
     files: Vec<PathBuf>,
 

@@ -43,6 +43,8 @@ pub(crate) struct Input {
     pub(crate) zone_assumed: u64,
     /// The first few lines that could not be read.
     pub(crate) bad: Vec<BadLine>,
+    /// Files that hold something else behind their compressed bytes, which was left alone.
+    pub(crate) trailing_garbage: Vec<String>,
 }
 
 /// A line that could not be read.

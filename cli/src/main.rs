@@ -88,6 +88,7 @@ fn replay(plan: Plan) -> Result<(), Failure> {
             out_of_order: summary.out_of_order,
             zone_assumed: summary.zone_assumed,
             bad: summary.bad.into_iter().map(json::BadLine::from).collect(),
+            trailing_garbage: summary.trailing_garbage,
         },
         rules: plan.settings.rules.iter().map(Rule::from).collect(),
         results: replay.outcomes(),

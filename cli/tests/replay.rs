@@ -122,6 +122,7 @@ fn the_json_keeps_its_promise() {
                 "file": "standard input", "line": 32, "text": "nonsense",
                 "why": report["input"]["bad"][0]["why"],
             }],
+            "trailing_garbage": [],
         })
     );
     assert!(report["input"]["bad"][0]["why"].as_str().is_some_and(|why| !why.is_empty()));
@@ -358,6 +359,25 @@ fn what_can_not_be_read_is_named() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{args:?}");
         assert!(ran.err.starts_with(why) && ran.err.lines().count() == 1, "{args:?}: {}", ran.err);
     }
+}
+
+#[test]
+fn what_follows_a_compressed_log_is_noted() {
+    use std::io::Write;
+    let mut log = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    log.write_all(burst(3).as_bytes()).unwrap();
+    let log = log.finish().unwrap();
+    let padded = [&log[..], &[0; 512]].concat();
+    let garbage = [&padded[..], b"garbage"].concat();
+    let note = "standard input: what follows its compressed bytes was left alone";
+    for (log, left) in [(padded, value!([])), (garbage, value!(["standard input"]))] {
+        let input = &json(&log, &["--strict"])["input"];
+        assert_eq!((&input["requests"], &input["trailing_garbage"]), (&value!(3), &left));
+        assert_eq!(replay(&log, &[]).out.contains(note), left != value!([]));
+    }
+    let ran = replay(&log[..log.len() - 1], &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    assert!(ran.err.starts_with("error: standard input: can not be read: "), "{}", ran.err);
 }
 
 /// The help says so.

@@ -82,6 +82,8 @@ pub(crate) struct Summary {
     pub(crate) zone_assumed: u64,
     /// The first few lines that could not be used.
     pub(crate) bad: Vec<BadLine>,
+    /// Files that hold something else behind their compressed bytes, which was left alone.
+    pub(crate) trailing_garbage: Vec<String>,
 }
 
 /// A line that could not be used.
@@ -181,7 +183,12 @@ fn scan<E: From<Error>>(
         let file = source::name(path);
         progress.phase("reading");
         scan.summary.files.push(file.clone());
-        scan.file(&file, source::open(path, progress)?, &mut given)?;
+        let source = source::open(path, progress)?;
+        let garbage = source.garbage();
+        scan.file(&file, source, &mut given)?;
+        if garbage.get() {
+            scan.summary.trailing_garbage.push(file);
+        }
     }
     Ok(scan.summary)
 }
