@@ -42,8 +42,8 @@ Order:
         its key
 
 Memory:
-  about 100 MiB for sorting; for each algorithm, and 4 times where bucket edges matter, bytes/key for each
-  key alive within a window (log: about 8 bytes x limit, of a large limit only as it is used)
+  about 100 MiB for sorting; for each algorithm, 4 times where bucket edges matter, bytes/key for
+  each key alive within a window (log: about 8 bytes x limit, of a large limit only what is used)
 
 Exit codes:
   0    done, also when some lines could not be read (they are counted and the first ones shown),
