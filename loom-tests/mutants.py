@@ -25,50 +25,59 @@ WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
 
+
 # (name, models that are run, file, [(text, replacement)], what happens)
 MUTANTS = [
     # --- the log, unit form
     ("unit: check, then store", "log unit", UNIT, [(
-        "slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).ok()?; // O5, L1",
-        "slot.store(at.slot(pos), Release);")], DIES),
+        "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1",
+        "slot.store(at.slot(end.pos), Release);")], DIES),
     ("unit: the hint is stored, not swapped", "log unit", UNIT, [(
-        "log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed).ok()?; // O4",
-        "log.block.head.head.store(Head(pos.0), Release);")], DIES),
+        "log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
+        "log.block.head.head.store(Head(end.pos.0), Release);")], DIES),
     ("unit: a lost hint is not noticed", "log unit", UNIT, [(
-        "log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed).ok()?; // O4",
-        "let _ = log.block.head.head.compare_exchange(end.hint, Head(pos.0), Release, Relaxed);")], DIES),
+        "log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
+        "let _ = log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed);")], DIES),
     ("unit: the hint is not moved", "log unit", UNIT, [(
-        "if end.past_hint {\n        log.", "if false {\n        log.")], DIES),
-    ("unit: no re-read of the head", "log unit", UNIT, [(
-        "    if !unmoved(log, &end) {\n        return None;\n    }\n", "")], DIES),
+        "log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4", "")], DIES),
+    ("unit: a claim without re-read of the head", "log unit", UNIT, [(
+        "} else if !unmoved(log, end) {\n        return None;\n    }", "}")], DIES),
+    ("unit: a refusal without re-read of the head", "log unit", UNIT, [(
+        "claim(log, &end, at) } else { unmoved(log, &end).then_some(false) } // L2", "claim(log, &end, at) } else { Some(false) }")],
+     DIES),
+    ("unit: a glance refuses without re-read of the head", "log unit", UNIT, [(
+        "return unmoved(log, &end).then_some(false); // L2", "return Some(false);")], DIES),
     ("unit: refuse when the head moved", "log unit", UNIT, [(
-        "    if !unmoved(log, &end) {\n        return None;\n    }\n",
-        "    if !unmoved(log, &end) {\n        return Some(false);\n    }\n")], DIES),
+        "} else if !unmoved(log, end) {\n        return None;\n    }",
+        "} else if !unmoved(log, end) {\n        return Some(false);\n    }")], DIES),
     ("unit: refuse on contention", "log unit", UNIT, [(
-        "slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).ok()?; // O5, L1\n    Some(true)",
-        "Some(slot.compare_exchange(end.oldest, at.slot(pos), AcqRel, Relaxed).is_ok())")], DIES),
+        "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1\n    Some(true)",
+        "Some(slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).is_ok())")], DIES),
     ("unit: parity ignored", "log unit", UNIT, [(
         "if slot.is_of(Pos(hint.0)) {", "if slot.0 >> 63 != 0 {")], DIES),
     ("unit: no walk from the hint", "log unit", UNIT, [(
         "if slot.is_of(Pos(hint.0)) {", "if false {")], DIES),
     ("unit: no clamp to the newest time", "log unit", UNIT, [(
-        "    let at = Stamp::new(now).max(end.newest.stamp());\n    let past",
-        "    let at = Stamp::new(now);\n    let past")], DIES),
+        "Stamp::new(now).max(self.newest.stamp())", "Stamp::new(now)")], DIES),
     ("unit: another rule's look-back", "log unit", UNIT, [(
-        "log.ring.back(end.pos(log), rule.limit)", "log.ring.back(end.pos(log), log.look_backs()[0].limit)")], DIES),
+        "log.ring.back(end.pos, rule.limit)", "log.ring.back(end.pos, log.look_backs()[0].limit)")], DIES),
     ("unit: the end slot read again", "log unit", UNIT, [(
         "let slot = if rule.limit == log.ring.cap {", "let slot = if false {")], DIES),
     ("unit: the first rule only", "log unit", UNIT, [(
         "log.look_backs().iter().all(|rule| {", "log.look_backs()[..1].iter().all(|rule| {")], DIES),
     ("unit: a slot keeps its parity", "log unit", RING, [(
-        "Slot(WRITTEN | self.0 ^ (pos.0 & 1))", "Slot(WRITTEN | self.0)")], DIES),
+        "Slot(self.0 ^ (pos.0 & 1))", "Slot(self.0)")], DIES),
+    ("unit: a look believes a later lap", "log unit", RING, [(
+        "let slot = if slot.is_of(pos) { slot } else { self.unfilled?.slot(pos) };",
+        "let slot = if slot.is_of(pos) { slot } else { self.unfilled.map_or(slot, |newest| newest.slot(pos)) };")], DIES),
+    ("log: a look does not read the head again", "log", RING, [(
+        "(self.block.head.head.load(Relaxed) == self.seen).then_some(answer) // O3", "Some(answer)")], DIES),
     ("log: boundary a tick early", "log", RING, [(
-        "past: (rule.window.as_nanos() << 1)", "past: ((rule.window.as_nanos() - 1) << 1)")], DIES),
+        "past: rule.window.as_nanos() << 1 }", "past: (rule.window.as_nanos() - 1) << 1 }")], DIES),
     ("log: boundary a tick late", "log", RING, [(
-        "past: (rule.window.as_nanos() << 1)", "past: ((rule.window.as_nanos() + 1) << 1)")], DIES),
+        "past: rule.window.as_nanos() << 1 }", "past: (rule.window.as_nanos() + 1) << 1 }")], DIES),
     ("log: < for <= at the boundary", "log", RING, [(
-        "at.0.wrapping_sub(slot.0).cast_signed() >= self.past", "at.0.wrapping_sub(slot.0).cast_signed() > self.past")],
-     DIES),
+        "at.0.wrapping_sub(slot.0) >= self.past", "at.0.wrapping_sub(slot.0) > self.past")], DIES),
     # --- the log, form with costs
     ("costs: check, then store", "log costs", COSTS, [(
         "log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1",
@@ -76,29 +85,41 @@ MUTANTS = [
     ("costs: refuse on contention", "log costs", COSTS, [(
         "log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1\n    Some(true)",
         "Some(log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).is_ok())")], DIES),
-    ("costs: no fill", "log costs", COSTS, [("    fill(log, &newest)?;\n", "")], DIES),
+    ("costs: no fill", "log costs", COSTS, [(
+        "    let end = newest.end(log);\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n",
+        "    let end = newest.end(log);\n    if true { return Some(true); }\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n")],
+     DIES),
     ("costs: fill without re-check", "log costs", COSTS, [(
         "    if !unmoved(log, newest) {\n        return None;\n    }\n    let filled", "    let filled")], DIES),
     ("costs: fill stores", "log costs", COSTS, [(
-        "let _ = log.ring.slot(&log.block, pos).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
-        "let _ = old; log.ring.slot(&log.block, pos).store(filled, crate::sync::Release);")], DIES),
+        "let _ = log.ring.slot_at(&log.block, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
+        "let _ = old; log.ring.slot_at(&log.block, index).store(filled, crate::sync::Release);")], DIES),
     ("costs: fill from the end down", "log costs", COSTS, [(
         "    for _ in 0..unfilled {\n        let old = load(first);",
         "    first = log.ring.back(newest.end(log), 1);\n    for _ in 0..unfilled {\n        let old = load(first);"), (
         "        first = log.ring.ahead(first, 1);\n", "        first = log.ring.back(first, 1);\n")], DIES),
     ("costs: fill the last slot only", "log costs", COSTS, [(
-        "    fill_many(log, newest, before)\n", "    let _ = (before, fill_many as fn(_, _, _) -> _);\n    fill_one(log, newest, last, slot)\n")],
+        "        return Some(false); // O2\n", "        let _ = before; // O2\n")], DIES),
+    ("costs: a gap of two is not filled", "log costs", COSTS, [(
+        "if done { Some(()) } else { fill_many(log, &newest) })?;", "{ let _ = (done, fill_many as fn(_, _) -> _); Some(()) })?;")],
      DIES),
     ("costs: an unfilled slot is believed", "log costs", COSTS, [(
         "let slot = if slot.is_of(pos) { slot } else { Stamp::new(newest.time).slot(pos) };", "")], DIES),
-    ("costs: a ring of one slot", "log costs", LOG, [(
-        ".max(if self.max_cost == 1 { 1 } else { 2 })", ".max(1)")], DIES),
-    ("costs: first refusal without re-check", "log costs", COSTS, [(
-        "if !rule.is_past(slot, at) && unmoved(log, &newest) {", "if !rule.is_past(slot, at) {")], DIES),
-    ("costs: second refusal without re-check", "log costs", COSTS, [(
-        "return unmoved(log, &newest).then_some(false); // L2", "return Some(false);")], DIES),
+    ("costs: a glance believes an unfilled slot", "log costs", COSTS, [(
+        "if !now.in_range() || !slot.is_of(pos) {", "let _ = pos;\n    if !now.in_range() {")], DIES),
+    ("costs: a glance for one permit", "log costs", COSTS, [(
+        "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
+    ("costs: a ring of one slot", "log costs", LOG, [("let unit = ceiling <= 1;", "let unit = self.max_cost <= 1;")], DIES),
+    ("costs: a glance refuses without re-check", "log costs", COSTS, [(
+        "    if !log.look_backs[0].is_past(slot, Stamp::new(now.max(newest.time))) {\n        return unmoved(log, &newest).then_some(false); // L2",
+        "    if !log.look_backs[0].is_past(slot, Stamp::new(now.max(newest.time))) {\n        return Some(false);")], DIES),
+    ("costs: an attempt refuses without re-check", "log costs", COSTS, [(
+        "fits(log, &newest, rule, cost, at)) {\n        return unmoved(log, &newest).then_some(false); // L2",
+        "fits(log, &newest, rule, cost, at)) {\n        return Some(false);")], DIES),
     ("costs: no clamp to the newest time", "log costs", COSTS, [(
         "    let at = now.max(newest.time);\n    if !log", "    let at = now;\n    if !log")], DIES),
+    ("costs: no clamp in what a glance admits", "log costs", COSTS, [(
+        "match next(log, &newest, cost, now.max(time)) {", "match next(log, &newest, cost, now) {")], DIES),
     ("costs: cost ignored in the look-back", "log costs", COSTS, [(
         "let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);",
         "let _ = cost; let pos = log.ring.back(newest.end(log), rule.limit);")], DIES),
@@ -115,8 +136,7 @@ MUTANTS = [
     ("costs: one base for both banks", "log costs", COSTS, [(
         "log.block.head.bases[bank_of(seen)].load(Acquire)", "log.block.head.bases[0].load(Acquire)")], DIES),
     ("costs: no bank switch", "log costs", COSTS, [(
-        "    if at.as_nanos() - newest.base > log.span_mask {\n        return switch_bank(log, &newest, cost, at);\n    }\n",
-        "    let _ = switch_bank as fn(_, _, _, _) -> _;\n")], DIES),
+        "(ahead <= log.span_mask).then(|| pack(", "(ahead <= u64::MAX).then(|| pack(")], DIES),
     ("costs: an abandoned proposal is not passed", "log costs", COSTS, [(
         "    if (at - base_time).as_nanos() > log.span_mask {", "    if false {")], DIES),
     ("costs: switch below the proposed base", "log costs", COSTS, [(
@@ -126,59 +146,77 @@ MUTANTS = [
      DIES),
     # --- the counter
     ("counter: check, then store", "counter", WINDOW, [(
-        "state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1",
-        "state.store(next, crate::sync::Release);")], DIES),
+        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1",
+        "state.store(Mark(next), crate::sync::Release);")], DIES),
+    ("counter: a glance checks, then stores", "counter", WINDOW, [(
+        "match state.compare_exchange(seen, next, AcqRel, Relaxed) {",
+        "state.store(next, crate::sync::Release);\n        match Ok::<Mark, Mark>(seen) {")], DIES),
     ("counter: refuse on contention", "counter", WINDOW, [(
-        "state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?; // O3, L1\n        Some(true)",
-        "Some(state.compare_exchange(seen, next, AcqRel, Relaxed).is_ok())")], DIES),
+        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1\n        Some(true)",
+        "Some(state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).is_ok())")], DIES),
+    ("counter: a glance refuses on contention", "counter", WINDOW, [(
+        "Err(_) => Some(self.contend(now, cost)),", "Err(_) => Some(false),")], DIES),
+    ("counter: no turn", "counter", WINDOW, [(
+        "            self.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
+        "            self.fill(turning, newest + 1);\n")], DIES),
+    ("counter: the turn is stored", "counter", WINDOW, [(
+        "self.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3",
+        "self.block.head.state.store(turning, crate::sync::Release);")], DIES),
     ("counter: no start totals", "counter", WINDOW, [(
-        "            self.put_starts(seen, newest, bucket)?;\n", "            let _ = Self::put_starts;\n")], DIES),
-    ("counter: start total without re-check", "counter", WINDOW, [(
-        "                if self.block.head.state.load(Relaxed) != seen {\n                    return None; // O4\n                }\n",
-        "")], DIES),
-    ("counter: start totals by a maximum", "counter", WINDOW, [(
-        "                if self.split.index(old.0) > passed || old == start {", "                if old.0 >= start.0 {"), (
-        "                if self.block.head.state.load(Relaxed) != seen {\n                    return None; // O4\n                }\n",
-        "")], DIES),
-    ("counter: start totals by a checked maximum", "counter", WINDOW, [(
-        "                if self.split.index(old.0) > passed || old == start {", "                if old.0 >= start.0 {")],
-     DIES),
-    ("counter: a start total there is believed", "counter", WINDOW, [(
-        "                if self.split.index(old.0) > passed || old == start {",
-        "                if self.split.index(old.0) >= passed {")], DIES),
+        "            self.fill(turning, newest + 1);\n", "")], DIES),
+    ("counter: another's turn is not completed", "counter", WINDOW, [(
+        "            self.fill(seen, self.first_unfilled(newest));\n", "            let _ = Self::first_unfilled;\n")], DIES),
+    ("counter: another's turn is completed at its end only", "counter", WINDOW, [(
+        "            self.fill(seen, self.first_unfilled(newest));\n",
+        "            let _ = Self::first_unfilled;\n            self.fill(seen, newest);\n")], DIES),
+    ("counter: start totals from the end down", "counter", WINDOW, [(
+        "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
+        "for passed in (first.max(newest.saturating_sub(self.reach))..=newest).rev() {")], DIES),
     ("counter: start total stored", "counter", WINDOW, [(
-        "                if slot.compare_exchange(old, start, AcqRel, Relaxed).is_ok() {\n                    break; // O5\n                }\n",
-        "                slot.store(start, crate::sync::Release);\n                break;\n")], DIES),
-    ("counter: early write believed", "counter", WINDOW, [(
-        "            return Ok(0); // Nothing was admitted since, and a start total out there is not to be believed.\n", "")],
-     DIES),
-    ("counter: a later bucket not noticed", "counter", WINDOW, [(
-        "            return Err(Later(self.split.index(slot.0)));\n", "            let _ = Later;\n")], DIES),
+        "let _ = slot.compare_exchange(old, start, AcqRel, Relaxed); // O4",
+        "slot.store(start, crate::sync::Release);")], DIES),
+    ("counter: start totals without their bucket's order", "counter", WINDOW, [(
+        "if self.bucket(old) < passed {", "if self.bucket(old) != passed {")], DIES),
+    ("counter: start totals by a maximum", "counter", WINDOW, [(
+        "if self.bucket(old) < passed {", "if old.0 < start.0 {")], DIES),
+    ("counter: a turning state takes for settled", "counter", WINDOW, [(
+        "Mark((seen.0 & !self.split.flag()) - self.bucket(seen) + bucket)",
+        "Mark(seen.0 - self.bucket(seen) + bucket)")], DIES),
+    ("counter: an unfilled slot counts", "counter", WINDOW, [(
+        "Less => Some(0), // I3: passed over, and not yet filled.",
+        "Less => Some(self.split.rest(seen.0.wrapping_sub(slot.0 - self.bucket(slot)))),")], DIES),
+    ("counter: a later bucket counts", "counter", WINDOW, [(
+        "            Greater => None,\n", "            Greater => Some(self.split.rest(seen.0.wrapping_sub(slot.0))),\n")], DIES),
+    ("counter: a later bucket refuses", "counter", WINDOW, [(
+        "            Greater => None,\n", "            Greater => Some(u64::MAX),\n")], DIES),
+    ("counter: a later start looked up", "counter", WINDOW, [(
+        "            return Some(0); // Nothing was admitted since.\n", "")], DIES),
     ("counter: boundary a bucket early", "counter", WINDOW, [(
         "let start = bucket.saturating_sub(back);", "let start = (bucket + 1).saturating_sub(back);")], DIES),
     ("counter: boundary a bucket late", "counter", WINDOW, [(
         "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
+    ("counter: a glance a bucket off", "counter", WINDOW, [(
+        "first_room: split.pack(backs[0], rules[0].limit),", "first_room: split.pack(backs[0] - 1, rules[0].limit),"), (
+        "self.slot(bucket.checked_sub(self.backs[0])?)", "self.slot(bucket.checked_sub(self.backs[0] - 1)?)")], DIES),
+    ("counter: a glance beyond its bucket", "counter", WINDOW, [(
+        "if !self.split.ends_after(bucket, now) {", "if false {")], DIES),
+    ("counter: a glance in a turn", "counter", WINDOW, [(
+        "if !self.split.is_whole(room) {", "if !self.split.is_whole(room & !self.split.flag()) {")], DIES),
     ("counter: no clamp to the newest bucket", "counter", WINDOW, [(
-        "let mut bucket = self.split.newest(newest, now);", "let mut bucket = self.split.index_of(now);")], DIES),
+        "        let bucket = self.split.newest(self.bucket(seen), now);\n        if !self",
+        "        let bucket = self.split.index_of(now);\n        if !self")], DIES),
     ("counter: another rule's look-back", "counter", WINDOW, [(
         "self.rules.iter().zip(&self.backs)", "self.rules.iter().zip(core::iter::repeat(&self.backs[0]))")], DIES),
-    ("counter: total not masked", "counter", WINDOW, [(
-        "self.split.rest(seen.0).wrapping_add(cost) & self.split.rest_max()", "self.split.rest(seen.0).wrapping_add(cost)")],
-     DIES),
-    ("counter: difference not masked", "counter", WINDOW, [(
-        "Ok(total.wrapping_sub(self.split.rest(slot.0)) & self.split.rest_max())",
-        "Ok(total.wrapping_sub(self.split.rest(slot.0)))")], DIES),
+    ("counter: the first rule only", "counter", WINDOW, [(
+        "first_ceiling: if rules.len() == 1 { ceiling } else { 0 },", "first_ceiling: ceiling,")], DIES),
     ("counter: the last start total left out", "counter", WINDOW, [(
-        "bucket.saturating_sub(self.reach))..=bucket {", "bucket.saturating_sub(self.reach))..bucket {")], DIES),
+        "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
+        "for passed in first.max(newest.saturating_sub(self.reach))..newest {")], DIES),
     ("counter: the first start total left out", "counter", WINDOW, [(
-        "(newest + 1).max(bucket.saturating_sub(self.reach))", "(newest + 1).max((bucket + 1).saturating_sub(self.reach))")],
-     DIES),
+        "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
+        "for passed in first.max((newest + 1).saturating_sub(self.reach))..=newest {")], DIES),
     ("counter: a ring one slot short", "counter", WINDOW, [(
         "let len = (reach + 1).checked_next_power_of_two()", "let len = reach.checked_next_power_of_two()")], DIES),
-    ("counter: a refusal rolls the window", "counter", WINDOW, [(
-        "            return Some(false);\n        }\n        if bucket > newest {",
-        "            if bucket > newest {\n                self.put_starts(seen, newest, bucket)?;\n                let next = Mark(self.split.pack(bucket, self.split.rest(seen.0)));\n                state.compare_exchange(seen, next, AcqRel, Relaxed).ok()?;\n            }\n            return Some(false);\n        }\n        if bucket > newest {")],
-     LIVES("the oracle lets a call be judged in the bucket of any rival; that a refusal stores nothing is a property test")),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
         "match self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed) {",
@@ -236,7 +274,7 @@ def copy_tree():
         source, copy = ROOT / name, TREE / name
         if source.is_file():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, copy)
+            shutil.copyfile(source, copy)  # As new: what an interrupted run has built is stale.
 
 
 def apply(changes, text, name):
@@ -247,13 +285,15 @@ def apply(changes, text, name):
     return text
 
 
-def run(models):
-    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS="--cfg tollgate_loom -Awarnings")
+def run(models, *options):
+    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS="--cfg tollgate_loom -Awarnings",
+               CARGO_INCREMENTAL="1", CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0",
+               CARGO_PROFILE_MODEL_STRIP="true")
     build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
     built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
     if built.returncode != 0:
-        return f"DOES NOT BUILD\n{built.stderr}"
-    command = [str(TARGET / "target/model/tollgate-models"), "kill"] + ([models] if models else [])
+        sys.exit(f"mutants.py: does not build\n{built.stderr}")
+    command = [str(TARGET / "target/model/tollgate-models"), "kill", *options] + ([models] if models else [])
     done = subprocess.run(command, capture_output=True, text=True)
     return (done.stdout.strip().splitlines() or [""])[-1] if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
@@ -263,6 +303,9 @@ def main():
     for name, _, file, changes, _ in MUTANTS:
         apply(changes, (ROOT / file).read_text(), name)
     copy_tree()
+    said = run("", "--bound", "1")
+    if not said.endswith("survives"):
+        sys.exit(f"mutants.py: void, a model breaks without any mutant: {said}")
     print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
     faults = 0
     for name, models, file, changes, expected in wanted:

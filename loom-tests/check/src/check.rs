@@ -35,6 +35,7 @@ pub struct Check {
     first: bool,
     trusted: bool,
     replay: Option<(Option<u8>, u64)>,
+    frozen_at: Option<(usize, u32)>,
     weakenings: Vec<Weakening>,
     describe: Option<Describe>,
 }
@@ -80,6 +81,7 @@ pub fn check<L: Limiter>(make: impl Fn() -> L + Send + Sync + 'static, spec: Spe
         first: false,
         trusted: false,
         replay: None,
+        frozen_at: None,
         weakenings: vec![],
         describe: None,
     }
@@ -187,6 +189,12 @@ impl Check {
         self
     }
 
+    /// For a replay: freezes `thread` (from 1) for good after so many of its atomic steps.
+    pub fn frozen_at(mut self, thread: usize, steps: u32) -> Self {
+        self.frozen_at = Some((thread, steps));
+        self
+    }
+
     /// Does not run the canaries first: they are checks themselves.
     pub(crate) fn trusted(mut self) -> Self {
         self.trusted = true;
@@ -209,9 +217,9 @@ impl Check {
             return report;
         }
         if let Some((bound, execution)) = self.replay {
-            let mut job = self.job(&self.scenarios[0], bound);
-            job.replay = Some(execution);
-            self.take(&mut report, &self.scenarios[0], None, &[(bound, engine::run(&job))], Instant::now());
+            let (scenario, freeze, start) = (&self.scenarios[0], self.frozen_at, Instant::now());
+            let run = engine::run(&Job { freeze, replay: Some(execution), ..self.job(scenario, bound) });
+            self.take(&mut report, scenario, freeze, &[(bound, run)], start);
         } else {
             for scenario in &self.scenarios {
                 if self.first && !report.failures.is_empty() {

@@ -44,7 +44,7 @@ pub(crate) struct Job {
 /// What became of it.
 pub(crate) struct Run {
     pub(crate) executions: u64,
-    /// Of them given up because a call that waits for others waited too long.
+    /// Of them given up because a call waited too long, or saw old values without end.
     pub(crate) given_up: u64,
     pub(crate) end: End,
     /// The most atomic steps of a call among others, and alone.

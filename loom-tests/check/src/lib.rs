@@ -1,4 +1,170 @@
 //! Model-checks a concurrent rate limiter of your own and shows the interleaving that breaks it.
+//!
+//! You write one trait impl; the checker runs your limiter's real code in every interleaving of a few threads (up to a
+//! bound on preemptions, or all of them), with every value that the memory model lets a load see, and holds each
+//! answer to a sequential oracle in which **time is an argument**. What comes out is one of three:
+//!
+//! * **Pass**, with the number of executions and whether they were all there are. A bounded run is never called a proof.
+//! * **Fail**: the broken promise in words, the calls and their answers, the interleaving with one line for each atomic
+//!   access, the fewest preemptions that show it, and how to see it again.
+//! * **Inconclusive**, and why.
+//!
+//! The exploration is [loom]'s. This crate adds the oracles, scenarios in which time moves, the search for an order
+//! of the calls, frozen threads, the trace, and weakened memory orders.
+//!
+//! [loom]: https://docs.rs/loom
+//!
+//! # From "I have a limiter" to "this is its bug"
+//! ## 1. Build it on a door
+//! The model must see every atomic access, so your limiter takes its atomics from [`sync`]. In a crate of its own that
+//! door is a module of a few lines, and only builds with the cfg depend on this crate:
+//! ```toml
+//! [target.'cfg(tollgate_loom)'.dependencies]
+//! tollgate-check = "0.1"
+//!
+//! [lints.rust]
+//! unexpected_cfgs = { level = "warn", check-cfg = ['cfg(tollgate_loom)'] }
+//! ```
+//! ```text
+//! // sync.rs
+//! #[cfg(tollgate_loom)]
+//! pub(crate) use tollgate_check::sync::{AtomicU64, Ordering, spin_loop};
+//! #[cfg(not(tollgate_loom))]
+//! pub(crate) use std::{hint::spin_loop, sync::atomic::{AtomicU64, Ordering}};
+//! ```
+//! Under the model `AtomicU64::new` is not `const`, and words exist only inside a check. Time must be an argument: a
+//! limiter that reads a clock inside cannot be replayed.
+//!
+//! ## 2. Implement the trait
+//! ```
+//! use tollgate_check::{Limiter, Verdict, sync::{AtomicExt, AtomicU64, Ordering}};
+//!
+//! /// One permit in any 10 ticks.
+//! struct OnePerTen {
+//!     free_at: AtomicU64,
+//! }
+//!
+//! impl OnePerTen {
+//!     fn new() -> Self {
+//!         Self { free_at: AtomicU64::new(0).named("free_at") }
+//!     }
+//! }
+//!
+//! impl Limiter for OnePerTen {
+//!     fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+//!         if cost > 1 {
+//!             return Verdict::Never;
+//!         }
+//!         let free_at = self.free_at.load(Ordering::SeqCst);
+//!         if now < free_at {
+//!             return Verdict::Refused { retry_after: None };
+//!         }
+//!         self.free_at.store(now + 10, Ordering::SeqCst);
+//!         Verdict::Admitted
+//!     }
+//! }
+//! ```
+//! [`AtomicExt::named`](sync::AtomicExt::named) is only for reading the trace. A refusal may tell how long to wait; if
+//! it does, that is checked as well.
+//!
+//! ## 3. Say what it promises, and run
+//! ```
+//! # use tollgate_check::{Limiter, Verdict, sync::{AtomicU64, Ordering}};
+//! # struct OnePerTen(AtomicU64);
+//! # impl OnePerTen { fn new() -> Self { Self(AtomicU64::new(0)) } }
+//! # impl Limiter for OnePerTen {
+//! #     fn try_acquire(&self, _: u64, now: u64) -> Verdict {
+//! #         Verdict::yes_or_no(self.0.fetch_max(now + 10, Ordering::SeqCst) <= now)
+//! #     }
+//! # }
+//! use tollgate_check::{Scenario, Spec, Suite, acquire, check};
+//!
+//! let report = check(OnePerTen::new, Spec::exact(&[(1, 10)]))
+//!     .name("one per ten")
+//!     .scenarios(Suite::standard(1, 10))
+//!     .scenario(Scenario::new("mine").thread([acquire(1, 5)]).thread([acquire(1, 5)]))
+//!     .bound(2)
+//!     .run();
+//! println!("{report}"); // In a test: report.expect_pass();
+//! ```
+//! ```sh
+//! RUSTFLAGS="--cfg tollgate_loom" cargo test --release
+//! ```
+//! Give that command a target folder of its own, since other flags rebuild everything. Without the cfg the same test
+//! runs real threads for a moment and is *inconclusive* at best: it proves nothing.
+//!
+//! ## 4. Read the report
+//! ```text
+//! BROKEN: never over the limit, in "last permit"
+//!   2 permits were admitted; no order of the calls allows that under "exact: at most 1 in any window of 10"
+//!   needs 1 preemption
+//!
+//!   calls, in the order in which they began
+//!     T1 acquire(1, t=100)         admitted
+//!     T2 acquire(1, t=100)         admitted
+//!
+//!   interleaving
+//!     T1  acquire(1, t=100) {
+//!     T1    limiter.rs:20          free_at.load(SeqCst)  saw 0
+//!
+//!     T2  acquire(1, t=100) {
+//!     T2    limiter.rs:20          free_at.load(SeqCst)  saw 0
+//!     T2    limiter.rs:24          free_at.store(110, SeqCst)
+//!     T2  } admitted
+//!
+//!     T1    limiter.rs:24          free_at.store(110, SeqCst)
+//!     T1  } admitted
+//! ```
+//! Read the interleaving from the top; a blank line is a switch of threads. Here T1 looked, T2 looked and took, and T1
+//! took what it had seen: the load and the store must become one compare-and-swap. `--` is the thread that runs the
+//! setup and what comes after; `STALE` marks a load that saw a value which had been replaced, which only a missing
+//! release or acquire allows.
+//!
+//! # What is checked
+//! | promise | how |
+//! |---|---|
+//! | never over the limit | the admitted calls alone must have an order that the oracle allows |
+//! | never falsely refused | so must all calls: at one instant inside a refused call there was no room |
+//! | retry-after is right | the oracle names the wait at that same instant |
+//! | lock-free | each thread is frozen for good after each of its atomic steps in turn; every other call must end within a fixed number of its own steps |
+//! | a dead thread loses at most its own permit | the frozen call counts as made once or not at all, and what is called afterwards must fit |
+//! | bounded when alone | steps of the calls in setup and after |
+//! | no data race | [`sync::UnsafeCell`] |
+//! | no panic | a call that panics |
+//!
+//! The order of the calls is by default that of *happens-before*; see [`Order`]. Specs are [`Spec::exact`],
+//! [`Spec::counter`], [`Spec::gcra`], and [`Spec::oracle`] for a sequential limiter of your own, which is one trait,
+//! [`Oracle`], with a state and a list of right answers.
+//!
+//! # How far to go
+//! Two or three threads with one or two calls each. Executions grow exponentially with both, so add scenarios rather
+//! than calls. Bound 2 finds nearly everything in seconds; 3 takes minutes. [`Check::exhaustive`] tries all
+//! interleavings after that, which ends for small scenarios. What can wrap or collide in your limiter (a lap, a tag, a
+//! counter) should be made small under the cfg, so that it does.
+//!
+//! # Memory orders
+//! [`Check::run_weakened`] runs everything once for each memory order that could be weaker. An order that nobody
+//! misses is stronger than needed, or a scenario is missing. A wrapper around the atomics marks its methods
+//! `#[track_caller]`, so that each site is a line of the algorithm.
+//!
+//! # What it can not see
+//! * Loom explores no *load buffering* (a load that sees a store which comes later), and sees at most the last seven
+//!   stores of a word. Orders that only matter there must be argued.
+//! * Loom takes `SeqCst` accesses for `AcqRel`. Executions in which a SeqCst load misses a SeqCst store are dropped
+//!   here, which removes most false alarms (and might hide an execution that mixes weaker accesses to the same word in);
+//!   a proof that rests on SeqCst is still better rewritten.
+//! * `compare_exchange_weak` never fails spuriously.
+//! * Stores become visible in finite time. Executions in which a call sees old values without end, or waits by
+//!   [`sync::spin_loop`] without end though nobody is frozen, are given up; the report counts them, and such a row is
+//!   never exhaustive.
+//! * Atomics that do not come from [`sync`], clocks, random numbers: keep them out. A limiter of which the checker sees
+//!   no access at all is inconclusive.
+//! * Each [`run`](Check::run) first runs [`canaries`], limiters that must fail. If one lives, the run is void.
+//!
+//! # Examples
+//! In `examples/`, each with its report in `tests/golden/`: a check-then-act log, a bucket array whose reset races, a
+//! load/store token bucket; a ring with head and count in one word and the slot stored after it; a sharded counter; and
+//! a ring that passes.
 
 pub mod sync;
 

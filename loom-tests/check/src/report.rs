@@ -66,8 +66,8 @@ pub struct Row {
     pub exhaustive: bool,
     /// Interleavings run, over all bounds.
     pub executions: u64,
-    /// Interleavings given up because a call that waits (by a spin hint) waited too long for a thread that was not
-    /// frozen. Nothing is said about these.
+    /// Interleavings given up because a call waited (by a spin hint) too long for a thread that was not frozen, or saw
+    /// old values without end, as loom allows and no machine does. Nothing is said about these.
     pub given_up: u64,
     /// The most atomic steps of one call while other threads ran.
     pub steps: u32,
@@ -196,7 +196,7 @@ impl fmt::Display for Report {
                 (None, Some(why), _) | (None, None, Some(why)) => format!("inconclusive: {why}"),
                 (None, None, None) if row.exhaustive => "pass, exhaustive".into(),
                 (None, None, None) if row.given_up > 0 => {
-                    format!("pass within the bound; given up while waiting: {}", row.given_up)
+                    format!("pass within the bound; {} given up", row.given_up)
                 }
                 (None, None, None) => "pass within the bound".into(),
             };
@@ -322,10 +322,10 @@ impl fmt::Display for Failure {
             let bound = self.preemptions.map_or("None".into(), |bound| format!("Some({bound})"));
             writeln!(f, "\n  replay")?;
             write!(f, "    check(..).scenario({})", code(&self.scenario))?;
-            if self.frozen.is_none() {
-                write!(f, ".replay({bound}, {})", self.execution)?;
+            if let Some((thread, steps)) = self.frozen {
+                write!(f, ".frozen_at({thread}, {steps})")?;
             }
-            writeln!(f, ".run()")?;
+            writeln!(f, ".replay({bound}, {}).run()", self.execution)?;
         }
         Ok(())
     }

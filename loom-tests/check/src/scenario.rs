@@ -73,16 +73,20 @@ impl Scenario {
         self
     }
 
+    /// All its calls.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.setup.iter().chain(self.threads.iter().flatten()).chain(&self.after)
+    }
+
     /// Why this can not be run.
     pub(crate) fn fault(&self) -> Option<String> {
         let threads = self.threads.len() + usize::from(self.clock.len() > 1);
         let by_clock = |call: &Call| call.when() == Some(crate::When::Clock);
-        let all = || self.setup.iter().chain(self.threads.iter().flatten()).chain(&self.after);
         if threads > THREADS_MAX {
             Some(format!("{threads} threads, at most {THREADS_MAX}"))
-        } else if all().count() > 32 {
-            Some(format!("{} calls, at most 32", all().count()))
-        } else if self.clock.is_empty() && all().any(by_clock) {
+        } else if self.calls().count() > 32 {
+            Some(format!("{} calls, at most 32", self.calls().count()))
+        } else if self.clock.is_empty() && self.calls().any(by_clock) {
             Some("a call reads the clock, but there is none".into())
         } else {
             None
@@ -138,7 +142,7 @@ impl Suite {
                 .setup(full())
                 .thread([acquire(1, t + window)])
                 .thread([acquire(1, t + window)])
-                .after([acquire(limit, t + window), acquire(1, t + window)]),
+                .after((0..limit).map(|_| acquire(1, t + window))),
             Scenario::new("one tick before the boundary")
                 .setup(full())
                 .thread([acquire(1, t + window - 1)])

@@ -3,10 +3,20 @@
 //! Build your limiter on these names, directly or through a `sync` module of your own:
 //! ```
 //! use tollgate_check::sync::{AtomicExt, AtomicU64, Ordering};
-//! # if cfg!(tollgate_loom) { return } // Modelled words exist only inside a check.
 //!
-//! let head = AtomicU64::new(0).named("head");
-//! assert_eq!(head.fetch_add(1, Ordering::Relaxed), 0);
+//! struct Counter {
+//!     taken: AtomicU64,
+//! }
+//!
+//! impl Counter {
+//!     fn new() -> Counter {
+//!         Counter { taken: AtomicU64::new(0).named("taken") }
+//!     }
+//!
+//!     fn take(&self) -> u64 {
+//!         self.taken.fetch_add(1, Ordering::Relaxed)
+//!     }
+//! }
 //! ```
 //! Every access is traced with the line it stands on. A wrapper of your own around an atomic marks its methods
 //! `#[track_caller]`, so that the line is the algorithm's and not the wrapper's.

@@ -131,7 +131,10 @@ impl Site {
         let (column, line) = (parts.next(), parts.next());
         column.is_some_and(|c| c.parse() == Ok(self.column))
             && line.is_some_and(|l| l.parse() == Ok(self.line))
-            && parts.next().is_some_and(|file| self.file.ends_with(file))
+            && parts
+                .next()
+                .and_then(|file| self.file.strip_suffix(file))
+                .is_some_and(|folder| folder.is_empty() || folder.ends_with(['/', '\\']))
     }
 }
 

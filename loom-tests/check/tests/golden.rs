@@ -3,10 +3,12 @@
 
 use std::{fs, path::Path};
 
-use tollgate_check::{Property, Report};
+use tollgate_check::{Property, Report, sync::Ordering};
 
 #[path = "../examples/check_then_act.rs"]
 mod check_then_act;
+#[path = "../examples/lap_ring.rs"]
+mod lap_ring;
 #[path = "../examples/packed_ring.rs"]
 mod packed_ring;
 #[path = "../examples/racing_reset.rs"]
@@ -68,4 +70,21 @@ fn shards_keep_the_limit_but_refuse_falsely() {
     let report = sharded_counter::report();
     golden("sharded_counter", &report);
     assert_eq!(breaks(&report), [Property::FalseRefusal]);
+}
+
+#[test]
+fn a_ring_with_lap_parity_passes_and_its_orders_are_needed() {
+    let report = lap_ring::checked().run();
+    golden("lap_ring", &report);
+    assert!(report.passed(), "{report}");
+    let weakened = lap_ring::checked().bound(1).frozen(None).run_weakened();
+    let survivors: Vec<_> = weakened.iter().filter(|(_, report)| !report.failed()).map(|(w, _)| w).collect();
+    // An old newest entry shows the wrong parity (one two laps old would need a longer scenario), and nobody reads on
+    // through what a CAS acquires.
+    let orders: Vec<_> = survivors.iter().map(|weakening| weakening.to).collect();
+    assert_eq!(
+        orders,
+        [Some(Ordering::Relaxed), Some(Ordering::Release), Some(Ordering::Release)],
+        "{survivors:?}"
+    );
 }

@@ -2,8 +2,9 @@
 #![cfg(tollgate_loom)]
 
 use tollgate_check::{
-    Check, Coverage, Limiter, Outcome, Property, Scenario, Spec, Suite, Verdict, acquire, canaries, check,
-    sync::{AtomicBool, AtomicExt, AtomicU64, Ordering, UnsafeCell, spin_loop},
+    Check, Coverage, Limiter, Order, Outcome, Property, Scenario, Spec, Suite, Verdict, acquire, canaries,
+    check,
+    sync::{Arc, AtomicBool, AtomicExt, AtomicU64, Ordering, UnsafeCell, spin_loop},
 };
 
 #[test]
@@ -79,11 +80,17 @@ fn fails(check: Check, property: Property) -> String {
     println!("{report}");
     let failure =
         report.failures.iter().find(|f| f.property == property).unwrap_or_else(|| panic!("{report}"));
-    if failure.frozen.is_none() {
-        let again = check.clone();
-        let again = again.only(failure.scenario.clone()).replay(failure.preemptions, failure.execution).run();
-        assert_eq!(again.failures[0].interleaving(), failure.interleaving());
+    let mut again =
+        check.clone().only(failure.scenario.clone()).replay(failure.preemptions, failure.execution);
+    if let Some((thread, steps)) = failure.frozen {
+        again = again.frozen_at(thread, steps);
     }
+    assert_eq!(again.run().failures[0].interleaving(), failure.interleaving());
+    let json = report.to_json();
+    assert!(
+        json.contains(&format!("\"property\":\"{property}\"")) && json.contains("\"verdict\":\"fail\""),
+        "{json}"
+    );
     failure.to_string()
 }
 
@@ -284,4 +291,77 @@ fn a_fixed_window_is_a_counter_of_one_textbook_bucket() {
     let exact = check(|| Fixed(AtomicU64::new(0)), Spec::exact(&[(2, 10)]))
         .scenario(Scenario::new("edge").thread([acquire(2, 9), acquire(2, 10)]));
     fails(exact, Property::OverLimit);
+}
+
+#[test]
+fn an_old_value_breaks_real_time_but_no_order_that_a_caller_can_know() {
+    let scenario = || Suite::standard(1, 10).into_iter().find(|s| s.name() == "ticking clock").unwrap();
+    check(OneWord::new, exact()).scenario(scenario()).run().expect_pass();
+    let strict = check(OneWord::new, exact().order(Order::RealTime)).scenario(scenario());
+    assert!(fails(strict, Property::WrongRetryAfter).contains("old value"));
+}
+
+#[test]
+fn steps_alone_are_bounded() {
+    let check = check(OneWord::new, exact())
+        .scenario(Scenario::new("alone").setup([acquire(1, 0)]).thread([acquire(1, 5)]))
+        .max_steps_alone(1);
+    fails(check, Property::BoundedAlone);
+}
+
+/// Never frees what it shares.
+struct Leaks(Arc<()>, AtomicU64);
+
+impl Limiter for Leaks {
+    fn try_acquire(&self, _: u64, _: u64) -> Verdict {
+        if self.1.swap(1, Ordering::Relaxed) == 1 {
+            std::mem::forget(Arc::clone(&self.0));
+            return Verdict::yes_or_no(false);
+        }
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn a_leak_is_found() {
+    let scenario = Scenario::new("leak").thread([acquire(1, 0)]).thread([acquire(1, 0)]);
+    let check = check(|| Leaks(Arc::new(()), AtomicU64::new(0)), exact()).scenario(scenario).shrink(false);
+    let report = check.run();
+    assert_eq!(report.failures.first().map(|f| f.property), Some(Property::NoLeak), "{report}");
+}
+
+#[test]
+fn sequentially_consistent_accesses_raise_no_false_alarm() {
+    /// Each stores, then looks whether the other has: the waits told are what they saw, and both can not be 0.
+    struct Flags([AtomicU64; 2]);
+    impl Limiter for Flags {
+        fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+            let (mine, other) = (&self.0[cost as usize - 1], &self.0[2 - cost as usize]);
+            mine.store(1, Ordering::SeqCst);
+            Verdict::Refused { retry_after: Some(other.load(Ordering::SeqCst)) }
+        }
+    }
+    struct OneSeesTheOther;
+    impl tollgate_check::Oracle for OneSeesTheOther {
+        type State = u64;
+        fn name(&self) -> String {
+            "the later of two sees the earlier".into()
+        }
+        fn start(&self) -> u64 {
+            0
+        }
+        fn outcomes(&self, before: &u64, _: &tollgate_check::Question<'_>) -> Option<Vec<(Verdict, u64)>> {
+            let saw = |n| (Verdict::Refused { retry_after: Some(n) }, before + 1);
+            Some(if *before == 0 { vec![saw(0), saw(1)] } else { vec![saw(1)] })
+        }
+    }
+    let make = || Flags([AtomicU64::new(0), AtomicU64::new(0)]);
+    let scenario = || Scenario::new("store, load").thread([acquire(1, 0)]).thread([acquire(2, 0)]);
+    let both = check(make, Spec::oracle(OneSeesTheOther)).scenario(scenario()).frozen(None);
+    both.run().expect_pass();
+    let weaker = both.run_weakened();
+    assert!(
+        weaker.iter().any(|(_, report)| report.failed()),
+        "a store buffer is seen as soon as an order is weaker"
+    );
 }

@@ -1,11 +1,11 @@
 //! The sliding-window counter.
 //!
-//! With buckets of 1 ns a total has 2 bits, so that it wraps at 4.
+//! With buckets of 2 ns a total has 2 bits, so that it wraps at 4; with buckets of 1 ns it has one.
 
 use std::time::Duration;
 
 use tollgate::{Coverage, Window};
-use tollgate_check::{Coverage as Covered, Scenario, Spec, acquire, acquire_by_clock, peek};
+use tollgate_check::{Call, Coverage as Covered, Scenario, Spec, acquire, acquire_by_clock, peek};
 
 use super::{Model, Subject};
 use crate::limiters::{Hot, Told};
@@ -87,7 +87,17 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([acquire_by_clock(1)]),
         ),
         last.model(
-            Scenario::new("first use").thread([a(1, 3)]).thread([a(1, 1), a(1, 12)]).thread([a(1, 2)]),
+            Scenario::new("first use, three threads")
+                .thread([a(1, 3)])
+                .thread([a(1, 1), a(1, 12)])
+                .thread([a(1, 2)]),
+        )
+        .long(),
+        last.model(
+            Scenario::new("first use")
+                .thread([a(1, 3)])
+                .thread([a(1, 1), a(1, 12)])
+                .after([a(1, 2), a(2, 18)]),
         ),
         last.model(
             Scenario::new("times out of order, three threads")
@@ -111,6 +121,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([a(1, 3), a(1, 8)])
                 .after([a(1, 6), a(2, 15)]),
         ),
+        // The wait is read off slots that the rival writes.
+        last.model(Scenario::new("a look at a jump").setup([a(2, 2)]).thread([peek(1, 9)]).thread([a(2, 8)])),
+        last.model(Scenario::new("a look, a lap on").setup([a(2, 2)]).thread([peek(1, 9)]).thread([
+            a(1, 8),
+            a(1, 12),
+            a(1, 16),
+        ])),
         last.model(
             Scenario::new("dies anywhere")
                 .setup([a(1, 2)])
@@ -121,14 +138,16 @@ pub(super) fn add(models: &mut Vec<Model>) {
         .frozen(2),
     ]);
     for buckets in [1, 2] {
-        let rules: Rules = if buckets == 1 { &[(3, 1)] } else { &[(3, 2)] };
+        let rules: Rules = if buckets == 1 { &[(3, 2)] } else { &[(3, 4)] };
         for subject in [hot(rules, buckets), textbook(rules, buckets)] {
             narrow(models, &subject, buckets);
         }
     }
-    let wrap = hot(&[(3, 3)], 3);
-    let pair = hot(&[(3, 4), (2, 2)], 2);
-    let riap = hot(&[(1, 2), (3, 6)], 2);
+    let a = in_buckets;
+    let wrap = hot(&[(3, 6)], 3);
+    let pair = hot(&[(3, 8), (2, 4)], 2);
+    let riap = hot(&[(1, 4), (3, 12)], 2);
+    let bit = hot(&[(1, 2)], 2);
     models.extend([
         wrap.model(Scenario::new("totals wrap").setup([a(1, 7)]).thread([a(1, 10)]).thread([
             a(1, 7),
@@ -180,19 +199,31 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([a(1, 7), a(1, 12)]),
         )
         .long(),
+        bit.model(
+            Scenario::new("a total of one bit")
+                .setup([acquire(1, 1)])
+                .thread([acquire(1, 4)])
+                .thread([acquire(1, 4), acquire(1, 7)])
+                .after([acquire(1, 9), acquire(1, 10)]),
+        ),
         told(&[(2, 4)], 2).model(
             Scenario::new("waits")
-                .setup([a(2, 2)])
-                .thread([a(1, 6)])
-                .thread([peek(1, 7), a(1, 8)])
-                .after([a(1, 9)]),
+                .setup([acquire(2, 2)])
+                .thread([acquire(1, 6)])
+                .thread([peek(1, 7), acquire(1, 8)])
+                .after([acquire(1, 9)]),
         ),
     ]);
 }
 
-/// Buckets of 1 ns.
+/// A call in this bucket of 2 ns.
+fn in_buckets(cost: u64, bucket: u64) -> Call {
+    acquire(cost, 2 * bucket)
+}
+
+/// Buckets of 2 ns.
 fn narrow(models: &mut Vec<Model>, subject: &Subject, k: u64) {
-    let a = acquire;
+    let a = in_buckets;
     models.extend([
         subject
             .model(

@@ -17,7 +17,8 @@ const TWO: Rules = &[(2, 10)];
 const THREE: Rules = &[(3, 10)];
 const PAIR: Rules = &[(3, 10), (2, 4)];
 /// The second rule is as large as the ring, the first is not.
-const RIAP: Rules = &[(1, 4), (2, 10)];
+const TIGHT_FIRST: Rules = &[(1, 4), (2, 10)];
+const TIGHT_FIRST_COSTS: Rules = &[(2, 4), (3, 10)];
 
 fn build(rules: Rules, max_cost: u64) -> Log {
     let ns = Duration::from_nanos;
@@ -28,6 +29,8 @@ fn build(rules: Rules, max_cost: u64) -> Log {
     builder.build().expect("a valid log")
 }
 
+/// A limit of 1 takes the unit form whatever the largest cost: the models say *costs* all the same, for a log that
+/// would not.
 fn name(rules: Rules, max_cost: u64) -> String {
     let form = if max_cost == 1 { "unit" } else { "costs" };
     let rules: Vec<_> = rules.iter().map(|(limit, window)| format!("{limit}/{window}")).collect();
@@ -52,8 +55,12 @@ pub(super) fn add(models: &mut Vec<Model>) {
 
 /// What either form must bear.
 fn both(models: &mut Vec<Model>, max_cost: u64) {
+    let (tight_first, full) = match max_cost {
+        1 => (TIGHT_FIRST, vec![acquire(1, 0), acquire(1, 4)]),
+        _ => (TIGHT_FIRST_COSTS, vec![acquire(2, 0), acquire(1, 4)]),
+    };
     let (one, two, pair, riap) =
-        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(RIAP, max_cost));
+        (hot(ONE, max_cost), hot(TWO, max_cost), hot(PAIR, max_cost), hot(tight_first, max_cost));
     let a = |now| acquire(1, now);
     let three = |name: &str, setup: [u64; 2], at: [u64; 3]| {
         let threads = at.map(|now| [acquire(1, now)]);
@@ -105,12 +112,12 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         ),
         riap.model(
             Scenario::new("two rules, the second full")
-                .setup([a(0), a(4)])
+                .setup(full.clone())
                 .thread([a(8), a(10)])
                 .thread([a(10), a(14)]),
         ),
         riap.model(
-            Scenario::new("two rules, four at the end slot").setup([a(0), a(4)]).thread([a(14)]).thread([
+            Scenario::new("two rules, four at the end slot").setup(full.clone()).thread([a(14)]).thread([
                 a(14),
                 a(18),
                 a(24),
@@ -140,6 +147,27 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         )
         .long(),
         two.model(Scenario::new("first use").thread([a(3)]).thread([a(1), a(12)]).after([a(2), a(13)])),
+        // The look-back of the second rule is the slot of an admission to come.
+        pair.model(
+            Scenario::new("two rules, a look-back a lap on")
+                .setup([a(0), a(0), a(9)])
+                .thread([a(20)])
+                .thread([a(14), a(18)])
+                .after([a(20)]),
+        ),
+        pair.model(
+            Scenario::new("a look, a lap behind")
+                .setup([a(0), a(0), a(9)])
+                .thread([peek(1, 20)])
+                .thread([a(14), a(18)])
+                .after([a(20)]),
+        ),
+        two.model(Scenario::new("a look, a lap on").setup([a(0), a(0)]).thread([peek(1, 12)]).thread([
+            a(10),
+            a(11),
+            a(20),
+            a(21),
+        ])),
         two.model(
             Scenario::new("ticking clock")
                 .setup([a(5), a(5)])
@@ -156,16 +184,15 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
         )
         .frozen(2),
     ]);
-    // In the unit form a look may mix two laps: an unmoved hint does not show that the slot at its end was claimed.
-    let looks = [
+    // In the unit form an unmoved hint does not show that the slot at its end was claimed meanwhile.
+    models.extend([
         told(ONE, max_cost).model(
             Scenario::new("waits").setup([a(0)]).thread([a(9), peek(1, 9)]).thread([a(10)]).after([a(12)]),
         ),
-        told(RIAP, max_cost).model(
-            Scenario::new("waits").setup([a(0), a(4)]).thread([peek(1, 7)]).thread([a(10)]).after([a(11)]),
+        told(tight_first, max_cost).model(
+            Scenario::new("waits").setup(full.clone()).thread([peek(1, 7)]).thread([a(10)]).after([a(11)]),
         ),
-    ];
-    models.extend(looks.map(|model| if max_cost == 1 { model.fault() } else { model }));
+    ]);
 }
 
 /// What only costs can do.
@@ -244,6 +271,20 @@ fn costs(models: &mut Vec<Model>) {
                 .after([a(1, 201), a(1, 210), a(1, 300)]),
         )
         .frozen(1),
+        // A head from before two switches, beside the base of the second, makes the unfilled slots too late.
+        two.model(
+            Scenario::new("an old head beside a new base")
+                .setup([a(2, 5)])
+                .thread([a(1, 15)])
+                .thread([a(1, 50), a(1, 100)])
+                .after([a(1, 101)]),
+        ),
+        two.model(
+            Scenario::new("a look across two bank switches")
+                .setup([a(2, 5)])
+                .thread([peek(1, 15)])
+                .thread([a(1, 50), a(1, 100)]),
+        ),
         two.model(Scenario::new("a late proposal").setup([a(1, 5)]).thread([a(1, 60)]).thread([
             a(1, 120),
             a(1, 180),

@@ -30,8 +30,6 @@ pub enum Expect {
     Pass,
     /// A limit that the documentation states: it breaks, or the documentation is wrong.
     Documented,
-    /// A known fault of the core: it breaks until that is mended.
-    Fault,
 }
 
 /// Every model.
@@ -83,11 +81,6 @@ impl Model {
 
     fn long(mut self) -> Self {
         self.long = true;
-        self
-    }
-
-    fn fault(mut self) -> Self {
-        self.expect = Expect::Fault;
         self
     }
 

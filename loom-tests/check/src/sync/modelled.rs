@@ -3,7 +3,7 @@
 //! While only one thread runs (before the others start and after they are done) an access goes to the word directly
 //! instead of through loom's scheduler: same values, no branches, and no store history used up.
 
-use std::{cell::UnsafeCell as StdCell, panic::Location, sync::atomic::Ordering};
+use std::{cell, panic::Location, sync::atomic::Ordering};
 
 pub use loom::sync::Arc;
 
@@ -15,7 +15,7 @@ macro_rules! atomic {
         $(#[$meta])*
         #[derive(Debug)]
         pub struct $name {
-            inner: StdCell<loom::sync::atomic::$name>,
+            inner: cell::UnsafeCell<loom::sync::atomic::$name>,
             word: u32,
         }
 
@@ -28,7 +28,7 @@ macro_rules! atomic {
             #[track_caller]
             pub fn new(value: $value) -> Self {
                 let word = trace::new_word(Some(value as u64));
-                Self { inner: StdCell::new(loom::sync::atomic::$name::new(value)), word }
+                Self { inner: cell::UnsafeCell::new(loom::sync::atomic::$name::new(value)), word }
             }
 
             /// The value, for good.

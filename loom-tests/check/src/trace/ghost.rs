@@ -32,6 +32,10 @@ pub(crate) enum Unwound {
     Stuck,
 }
 
+/// Old values that a call may see. Stores become visible in finite time, so a call that sees more of them than this is
+/// not worth following.
+const OLD_MAX: u32 = 32;
+
 const ALL: usize = THREADS_MAX + 1;
 
 #[derive(Default)]
@@ -48,6 +52,7 @@ pub(crate) struct Ghost {
     steps: [u32; ALL],
     steps_in_call: [u32; ALL],
     waits_in_call: [u32; ALL],
+    old_in_call: [u32; ALL],
     /// Whether a thread is inside loom: a panic then is loom's.
     pub(crate) inside: [bool; ALL],
     pub(crate) finished: usize,
@@ -121,6 +126,7 @@ impl Ghost {
         self.open[thread] = Some((index, false));
         self.steps_in_call[thread] = 0;
         self.waits_in_call[thread] = 0;
+        self.old_in_call[thread] = 0;
     }
 
     pub(crate) fn end(&mut self, thread: usize, answer: crate::Verdict) {
@@ -195,6 +201,7 @@ impl Ghost {
         // Loom takes SeqCst accesses for AcqRel. Where such a load misses such a store, the order of execution can not
         // be their total order; if another can, loom runs that as well.
         self.impossible |= age == Age::Impossible;
+        self.old_in_call[thread] += u32::from(age >= Age::Old);
         if let Some((index, begun)) = &mut self.open[thread]
             && !*begun
         {
@@ -210,6 +217,13 @@ impl Ghost {
         self.steps_in_call[thread] += 1;
         self.waits_in_call[thread] += u32::from(access.op == Op::Wait);
         let (index, _) = self.open[thread]?;
+        if self.old_in_call[thread] > OLD_MAX {
+            self.gave_up = true;
+            return Some(Unwound::Stuck);
+        }
+        if self.impossible && thread != MAIN {
+            return Some(Unwound::Stuck); // Nothing more is asked of this execution.
+        }
         let max = if thread == MAIN { self.alone_max } else { self.steps_max };
         if self.steps_in_call[thread] > max {
             if thread != MAIN && self.freeze.is_none() && self.waits_in_call[thread] > 0 {
