@@ -3,7 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use tollgate::{Algorithm, Clock, Decision, Lapsed, Manual, Nanos, Pacing, Reason, Rebased, Reservation};
-use tollgate_check::{Limiter, Verdict};
+use tollgate_check::{
+    Limiter, Verdict,
+    sync::{AtomicU64, Ordering::Relaxed},
+};
 
 /// The hot path, yes or no, and the look that stores nothing.
 pub(crate) struct Hot<A>(pub(crate) A);
@@ -22,6 +25,13 @@ pub(crate) struct Queue {
 
 /// A clock whose source the calls move: see [`Stepping::SHOW`] and its like.
 pub(crate) struct Stepping(pub(crate) Rebased<Manual>);
+
+/// A clock that publishes: whoever sees its new time sees what was done before. The calls are those of [`Published`].
+#[derive(Default)]
+pub(crate) struct Published {
+    clock: Manual,
+    data: AtomicU64,
+}
 
 // === impl Hot ===
 
@@ -103,6 +113,36 @@ impl Limiter for Stepping {
             }
             Self::SET => self.0.source().set(now),
             _ => assert_eq!(self.0.offset(), now, "the gaps closed"),
+        }
+        Verdict::Admitted
+    }
+}
+
+// === impl Published ===
+
+impl Published {
+    /// Writes the data, then sets the clock to the call's time.
+    pub(crate) const SET: u64 = 1;
+    /// Writes the data, then moves the clock on by the call's time.
+    pub(crate) const ADVANCE: u64 = 2;
+    /// Reads the clock, and if it shows the call's time, the data.
+    pub(crate) const READ: u64 = 3;
+}
+
+impl Limiter for Published {
+    fn try_acquire(&self, what: u64, now: u64) -> Verdict {
+        let now = Nanos::from_nanos(now);
+        if what == Self::READ {
+            if self.clock.now() == now {
+                assert_eq!(self.data.load(Relaxed), 1, "the time was seen, the data was not");
+            }
+            return Verdict::Admitted;
+        }
+        self.data.store(1, Relaxed);
+        if what == Self::SET {
+            self.clock.set(now)
+        } else {
+            self.clock.advance(now)
         }
         Verdict::Admitted
     }

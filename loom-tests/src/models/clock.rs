@@ -1,4 +1,4 @@
-//! The rebased clock.
+//! The clocks: manual and rebased.
 
 use std::time::Duration;
 
@@ -6,7 +6,10 @@ use tollgate::{Manual, Nanos, Rebased};
 use tollgate_check::{Scenario, Spec, acquire};
 
 use super::{Model, Subject};
-use crate::{limiters::Stepping, oracles::Asserts};
+use crate::{
+    limiters::{Published, Stepping},
+    oracles::Asserts,
+};
 
 pub(super) fn add(models: &mut Vec<Model>) {
     let make = || {
@@ -17,6 +20,16 @@ pub(super) fn add(models: &mut Vec<Model>) {
     let show = |max| acquire(Stepping::SHOW, max);
     let set = |time| acquire(Stepping::SET, time);
     let offset = |time| acquire(Stepping::OFFSET, time);
+    let manual = Subject::new("manual", Published::default, Spec::oracle(Asserts));
+    let published = |how| {
+        Scenario::new(if how == Published::SET { "set publishes" } else { "advance publishes" })
+            .thread([acquire(how, 7)])
+            .thread([acquire(Published::READ, 7)])
+    };
+    models.extend([
+        manual.model(published(Published::SET)).exhaustive(),
+        manual.model(published(Published::ADVANCE)).exhaustive(),
+    ]);
     models.extend([
         clock.model(
             Scenario::new("a step forward is no step back")

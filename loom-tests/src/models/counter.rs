@@ -121,6 +121,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([a(1, 3), a(1, 8)])
                 .after([a(1, 6), a(2, 15)]),
         ),
+        // The wait is read off slots that the rival writes.
+        last.model(Scenario::new("a look at a jump").setup([a(2, 2)]).thread([peek(1, 9)]).thread([a(2, 8)])),
+        last.model(Scenario::new("a look, a lap on").setup([a(2, 2)]).thread([peek(1, 9)]).thread([
+            a(1, 8),
+            a(1, 12),
+            a(1, 16),
+        ])),
         last.model(
             Scenario::new("dies anywhere")
                 .setup([a(1, 2)])
