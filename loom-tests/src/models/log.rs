@@ -8,7 +8,10 @@ use tollgate::Log;
 use tollgate_check::{Scenario, Spec, acquire, acquire_by_clock, peek};
 
 use super::{Model, Subject};
-use crate::limiters::{Hot, Told};
+use crate::{
+    deep::Asks,
+    limiters::{Hot, Told},
+};
 
 type Rules = &'static [(u64, u64)];
 
@@ -44,6 +47,24 @@ fn hot(rules: Rules, max_cost: u64) -> Subject {
 fn told(rules: Rules, max_cost: u64) -> Subject {
     let name = format!("{} told", name(rules, max_cost));
     Subject::new(name, move || Told(build(rules, max_cost)), Spec::exact(rules))
+}
+
+/// For generated scenarios.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let asks = |rules: Rules, cost_max| {
+        let window = rules.iter().map(|rule| rule.1).max().unwrap_or(0);
+        Asks { cost_max, peeks: true, refunds: false, step: rules[0].1, window }
+    };
+    let mut subjects = Vec::new();
+    for rules in [ONE, TWO, PAIR, TIGHT_FIRST] {
+        subjects.push((hot(rules, 1), asks(rules, 1)));
+    }
+    for rules in [TWO, THREE, PAIR, TIGHT_FIRST_COSTS] {
+        subjects.push((hot(rules, 3), asks(rules, 2)));
+    }
+    subjects.push((told(TWO, 1), asks(TWO, 1)));
+    subjects.push((told(THREE, 3), asks(THREE, 3)));
+    subjects
 }
 
 pub(super) fn add(models: &mut Vec<Model>) {
