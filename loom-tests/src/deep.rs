@@ -17,13 +17,18 @@ const SCHEDULES: u64 = 40;
 /// Steps of a call at most: rivals that succeed may send it back as often as there are calls.
 const STEPS_MAX: u32 = 2_000;
 
+/// Times may be any distance apart.
+pub(crate) const ANY: u64 = u64::MAX >> 1;
+
 /// What a generated scenario may ask of a limiter.
 #[derive(Clone, Copy)]
 pub(crate) struct Asks {
     pub(crate) cost_max: u64,
     pub(crate) peeks: bool,
-    /// Each admission may be given back.
+    /// Each admission may be given back; then no two calls have the same time.
     pub(crate) refunds: bool,
+    /// How far apart the times of two threads may be.
+    pub(crate) apart: u64,
     /// The moments worth meeting: multiples of this, and one beside.
     pub(crate) step: u64,
     /// The longest window.
@@ -60,13 +65,21 @@ fn scenario(seed: u64, asks: Asks) -> Scenario {
         now += noise.below(2) * noise.below(asks.step + 1);
         scenario = scenario.setup([acquire(1 + noise.below(asks.cost_max), now)]);
     }
-    let spread = noise.pick(&[1, asks.step, asks.window + 1, 2 * asks.window + 2]);
+    let spread = noise.pick(&[1, asks.step, asks.window + 1, 2 * asks.window + 2]).min(asks.apart);
+    let (newest, mut used) = (now + asks.apart, Vec::new());
     let threads = noise.pick(&[2, 2, 3, 4]);
     for _ in 0..threads {
-        let mut at = (now + noise.below(spread)).saturating_sub(noise.below(2) * noise.below(asks.step));
+        let mut at = now + noise.below(spread);
+        if asks.apart == ANY {
+            at = at.saturating_sub(noise.below(2) * noise.below(asks.step));
+        }
         let mut calls = Vec::new();
         for _ in 0..1 + noise.below(12 / threads) {
-            at += noise.below(2) * noise.below(spread);
+            at = (at + noise.below(2) * noise.below(spread)).min(newest);
+            while asks.refunds && used.contains(&at) {
+                at += 1;
+            }
+            used.push(at);
             let cost = 1 + noise.below(asks.cost_max);
             let call = if asks.peeks && noise.below(4) == 0 { peek(cost, at) } else { acquire(cost, at) };
             let taken = matches!(call, Call::Acquire { .. });

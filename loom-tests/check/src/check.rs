@@ -409,7 +409,11 @@ impl Check {
                     smaller.threads.len() == scenario.threads.len()
                         && smaller.threads[thread - 1] == scenario.threads[thread - 1]
                 };
-                if smaller.threads.is_empty() || !freeze.is_none_or(frozen) || smaller.fault().is_some() {
+                let threads = smaller.threads.len() + usize::from(smaller.clock.len() > 1);
+                if threads < if EXHAUSTS { 1 } else { 2 }
+                    || !freeze.is_none_or(frozen)
+                    || smaller.fault().is_some()
+                {
                     continue;
                 }
                 let executions_max = self.max_executions.min(SHRINK_EXECUTIONS);
