@@ -124,7 +124,7 @@ pub fn deep(options: &Options) -> Result<(), String> {
     } else if bad.is_empty() {
         Ok(())
     } else {
-        Err(format!("killed by {}", bad.join("; ")))
+        Err(format!("killed by {} of {} rows, the first {}", bad.len(), jobs.len(), bad[0]))
     }
 }
 
