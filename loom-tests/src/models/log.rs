@@ -67,7 +67,8 @@ pub(super) fn subjects() -> Vec<(Subject, Asks)> {
         subjects.push((hot(rules, 3), asks(rules, 2, HALF_SPAN - 1)));
         let name = format!("{} far", name(rules, 3));
         let spec = Spec::oracle(Carried { rules, half_span: HALF_SPAN });
-        subjects.push((Subject::new(name, move || Hot(build(rules, 3)), spec), asks(rules, 2, ANY)));
+        let far = asks(rules, 2, 2 * HALF_SPAN); // At four times that a head recurs: "the head recurs".
+        subjects.push((Subject::new(name, move || Hot(build(rules, 3)), spec), far));
     }
     subjects.push((told(TWO, 1), asks(TWO, 1, ANY)));
     subjects.push((told(THREE, 3), asks(THREE, 3, HALF_SPAN - 1)));
