@@ -196,7 +196,8 @@ impl Check {
         self
     }
 
-    /// Shows one execution of the first scenario: `bound` and number as the report of a failure tells them.
+    /// Shows one execution of the first scenario: `bound` and number as the report of a failure tells them. An earlier
+    /// one that breaks a promise ends the replay instead; one that keeps them all is inconclusive.
     pub fn replay(mut self, bound: Option<u8>, execution: u64) -> Self {
         self.replay = Some((bound, execution));
         self
