@@ -12,5 +12,6 @@ shift $(($# < 2 ? $# : 2))
 : "${DEEP_TARGET_DIR:=${CARGO_TARGET_DIR:-target}/deep}"
 export CARGO_TARGET_DIR="$DEEP_TARGET_DIR"
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg tollgate_loom --cfg tollgate_shuttle"
+cargo test --quiet --profile model -p tollgate-check --test random
 echo "deep: seed $seed, $runs schedules a row"
 exec cargo run --quiet --profile model -p tollgate-models -- deep --seed "$seed" --runs "$runs" "$@"

@@ -65,6 +65,9 @@ fn scenario(seed: u64, asks: Asks) -> Scenario {
         now += noise.below(2) * noise.below(asks.step + 1);
         scenario = scenario.setup([acquire(1 + noise.below(asks.cost_max), now)]);
     }
+    if asks.apart != ANY {
+        scenario = scenario.setup([acquire(1, now)]); // Admitted, or the newest time is less than a window ago.
+    }
     let spread = noise.pick(&[1, asks.step, asks.window + 1, 2 * asks.window + 2]).min(asks.apart);
     let (newest, mut used) = (now + asks.apart, Vec::new());
     let threads = noise.pick(&[2, 2, 3, 4]);

@@ -50,7 +50,8 @@ fn told(rules: Rules, max_cost: u64) -> Subject {
     Subject::new(name, move || Told(build(rules, max_cost)), Spec::exact(rules))
 }
 
-/// Half of what the head of the form with costs keeps of the time, under the model.
+/// Half of what the head of the form with costs keeps of the time, under the model. A whole one later a head may recur,
+/// which `Log` documents: so the newest times of a generated scenario, from the last before its threads on, are less than that apart.
 const HALF_SPAN: u64 = 16;
 
 /// For generated scenarios.
@@ -67,7 +68,7 @@ pub(super) fn subjects() -> Vec<(Subject, Asks)> {
         subjects.push((hot(rules, 3), asks(rules, 2, HALF_SPAN - 1)));
         let name = format!("{} far", name(rules, 3));
         let spec = Spec::oracle(Carried { rules, half_span: HALF_SPAN });
-        let far = asks(rules, 2, 2 * HALF_SPAN); // At four times that a head recurs: "the head recurs".
+        let far = asks(rules, 2, HALF_SPAN + 4);
         subjects.push((Subject::new(name, move || Hot(build(rules, 3)), spec), far));
     }
     subjects.push((told(TWO, 1), asks(TWO, 1, ANY)));
