@@ -214,6 +214,8 @@ mod engine;
 mod history;
 mod limiter;
 mod report;
+#[cfg(tollgate_loom)]
+mod rt;
 mod scenario;
 mod search;
 mod spec;
