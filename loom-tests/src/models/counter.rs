@@ -93,8 +93,7 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([a(1, 7)])
                 .thread([a(1, 8)])
                 .after([a(1, 8), a(2, 14)]),
-        )
-        .exhaustive(),
+        ),
         last.model(
             Scenario::new("ticking clock")
                 .setup([a(2, 2)])
@@ -195,8 +194,16 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .after([a(3, 6), a(3, 10)]),
         ),
         riap.model(
-            Scenario::new("two rules, a jump").setup([a(1, 2)]).thread([a(1, 6)]).thread([a(1, 7), a(1, 12)]),
+            Scenario::new("two rules, one jump")
+                .setup([a(1, 2)])
+                .thread([a(1, 6)])
+                .thread([a(1, 7)])
+                .after([a(1, 9), a(1, 14)]),
         ),
+        riap.model(
+            Scenario::new("two rules, a jump").setup([a(1, 2)]).thread([a(1, 6)]).thread([a(1, 7), a(1, 12)]),
+        )
+        .long(),
         pair.model(
             Scenario::new("two rules").setup([a(1, 2)]).thread([a(1, 4), a(1, 7)]).thread([a(2, 5), a(1, 6)]),
         ),

@@ -191,13 +191,15 @@ fn both(models: &mut Vec<Model>, max_cost: u64) {
                 .thread([peek(1, 20)])
                 .thread([a(14), a(18)])
                 .after([a(20)]),
-        ),
+        )
+        .long(),
         two.model(Scenario::new("a look, a lap on").setup([a(0), a(0)]).thread([peek(1, 12)]).thread([
             a(10),
             a(11),
             a(20),
             a(21),
-        ])),
+        ]))
+        .long(),
         two.model(
             Scenario::new("ticking clock")
                 .setup([a(5), a(5)])
@@ -315,11 +317,22 @@ fn costs(models: &mut Vec<Model>) {
                 .thread([peek(1, 15)])
                 .thread([a(1, 50), a(1, 100)]),
         ),
-        two.model(Scenario::new("a late proposal").setup([a(1, 5)]).thread([a(1, 60)]).thread([
+        two.model(
+            Scenario::new("a late proposal").setup([a(1, 5)]).thread([a(1, 60)]).thread([a(1, 120)]).after([
+                a(1, 121),
+                a(1, 180),
+                a(1, 240),
+            ]),
+        ),
+        two.model(
+            Scenario::new("a look at an admission").setup([a(1, 5)]).thread([peek(1, 14)]).thread([a(1, 12)]),
+        ),
+        two.model(Scenario::new("a late proposal, and a lap").setup([a(1, 5)]).thread([a(1, 60)]).thread([
             a(1, 120),
             a(1, 180),
             a(1, 240),
-        ])),
+        ]))
+        .long(),
         // The head recurs to the bit: 64 ns and twice the capacity later, in the same bank.
         two.model(
             Scenario::new("the head recurs")
