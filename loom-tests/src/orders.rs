@@ -18,7 +18,7 @@ use crate::{
 const SMALL: u64 = 400;
 
 /// Executions of one model and bound at most, under one weakening.
-const EXECUTIONS_MAX: u64 = 100_000;
+const EXECUTIONS_MAX: u64 = 20_000;
 
 /// One weakening, the models that run its site with their executions (the quickest first), and its name in the list.
 struct Job<'a> {

@@ -300,7 +300,7 @@ fn costs(models: &mut Vec<Model>) {
                 .setup([a(2, 5)])
                 .thread([a(1, 50)])
                 .thread([a(1, 200)])
-                .after([a(1, 201), a(1, 210), a(1, 300)]),
+                .after([a(2, 201), a(1, 201), a(1, 300)]),
         )
         .frozen(1),
         // A head from before two switches, beside the base of the second, makes the unfilled slots too late.
@@ -326,6 +326,20 @@ fn costs(models: &mut Vec<Model>) {
         ),
         two.model(
             Scenario::new("a look at an admission").setup([a(1, 5)]).thread([peek(1, 14)]).thread([a(1, 12)]),
+        ),
+        two.model(
+            Scenario::new("a proposal while the base is in use")
+                .setup([a(1, 5)])
+                .thread([a(1, 100)])
+                .thread([a(1, 50), a(1, 110)])
+                .after([a(1, 111), a(1, 121)]),
+        ),
+        // The slots of the two are filled while the look still takes them for the newest.
+        three.model(
+            Scenario::new("a look while two are filled")
+                .setup([a(1, 0), a(1, 1), a(1, 6)])
+                .thread([peek(1, 12)])
+                .thread([a(2, 15), a(1, 16)]),
         ),
         two.model(Scenario::new("a late proposal, and a lap").setup([a(1, 5)]).thread([a(1, 60)]).thread([
             a(1, 120),
