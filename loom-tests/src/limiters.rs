@@ -98,6 +98,8 @@ impl Stepping {
     pub(crate) const SHOW: u64 = 1;
     /// Sets the source to the call's time.
     pub(crate) const SET: u64 = 2;
+    /// Sets the source to the call's time between two readings: the second must not be before the first.
+    pub(crate) const STEP: u64 = 4;
     /// The gaps closed so far must add up to the call's time.
     pub(crate) const OFFSET: u64 = 3;
 }
@@ -112,6 +114,12 @@ impl Limiter for Stepping {
                 assert!(second <= now, "the clock showed {second:?}, its source never more than {now:?}");
             }
             Self::SET => self.0.source().set(now),
+            Self::STEP => {
+                let first = self.0.now();
+                self.0.source().set(now);
+                let second = self.0.now();
+                assert!(first <= second, "the clock ran back from {first:?} to {second:?}");
+            }
             _ => assert_eq!(self.0.offset(), now, "the gaps closed"),
         }
         Verdict::Admitted

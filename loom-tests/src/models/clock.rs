@@ -19,6 +19,7 @@ pub(super) fn add(models: &mut Vec<Model>) {
     let clock = Subject::new("rebased", make, Spec::oracle(Asserts));
     let show = |max| acquire(Stepping::SHOW, max);
     let set = |time| acquire(Stepping::SET, time);
+    let step = |time| acquire(Stepping::STEP, time);
     let offset = |time| acquire(Stepping::OFFSET, time);
     let manual = Subject::new("manual", Published::default, Spec::oracle(Asserts));
     let published = |how| {
@@ -46,6 +47,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([show(100)])
                 .thread([show(100)])
                 .after([show(100), offset(80)]),
+        ),
+        clock.model(
+            Scenario::new("a late show")
+                .setup([show(100)])
+                .thread([set(102), show(104)])
+                .thread([set(104), step(101)])
+                .after([show(104), offset(0)]),
         ),
         clock
             .model(

@@ -205,6 +205,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
         )
         .long(),
         pair.model(
+            Scenario::new("two rules, the second tighter")
+                .setup([a(1, 5)])
+                .thread([a(1, 5)])
+                .thread([a(1, 5)])
+                .after([a(1, 5), a(1, 8)]),
+        ),
+        pair.model(
             Scenario::new("two rules").setup([a(1, 2)]).thread([a(1, 4), a(1, 7)]).thread([a(2, 5), a(1, 6)]),
         ),
         pair.model(

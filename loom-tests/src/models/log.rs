@@ -341,6 +341,13 @@ fn costs(models: &mut Vec<Model>) {
                 .thread([peek(1, 12)])
                 .thread([a(2, 15), a(1, 16)]),
         ),
+        // The one who proposed finds its proposal passed by a rival that is not done yet.
+        two.model(
+            Scenario::new("a passed proposal")
+                .setup([a(2, 30)])
+                .thread([a(2, 60), peek(2, 71)])
+                .thread([a(1, 200)]),
+        ),
         two.model(Scenario::new("a late proposal, and a lap").setup([a(1, 5)]).thread([a(1, 60)]).thread([
             a(1, 120),
             a(1, 180),
