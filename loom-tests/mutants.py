@@ -2,6 +2,7 @@
 """Breaks the core in one place at a time and expects the models to notice.
 
     loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these
+    loom-tests/mutants.py --deep [NAME..]   random schedules find them: those of DEEP, or those named
 
 Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks. A text that
 is not found exactly once is an error: mutants follow the code. `LIVES` names the reason why no model can notice.
@@ -266,6 +267,10 @@ MUTANTS = [
 ]
 
 
+# What shows that the random schedules of `ci/deep.sh` find what is rare.
+DEEP = ["counter: no turn", "costs: fill without re-check", "unit: a look believes a later lap"]
+
+
 def copy_tree():
     shutil.rmtree(TREE, ignore_errors=True)
     names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -285,25 +290,33 @@ def apply(changes, text, name):
     return text
 
 
-def run(models, *options):
-    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS="--cfg tollgate_loom -Awarnings",
+def run(models, *options, deep=False):
+    flags = "--cfg tollgate_loom -Awarnings" + (" --cfg tollgate_shuttle" if deep else "")
+    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS=flags,
                CARGO_INCREMENTAL="1", CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0",
                CARGO_PROFILE_MODEL_STRIP="true")
     build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
     built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"mutants.py: does not build\n{built.stderr}")
-    command = [str(TARGET / "target/model/tollgate-models"), "kill", *options] + ([models] if models else [])
+    command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill", *options]
+    command = [str(TARGET / "target/model/tollgate-models"), *command] + ([models] if models else [])
     done = subprocess.run(command, capture_output=True, text=True)
+    if deep and done.returncode == 0:
+        return "survives"
     return (done.stdout.strip().splitlines() or [""])[-1] if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
 
 def main():
-    wanted = [m for m in MUTANTS if not sys.argv[1:] or any(part in m[0] for part in sys.argv[1:])]
+    deep, names = "--deep" in sys.argv[1:], [arg for arg in sys.argv[1:] if arg != "--deep"]
+    names = names or (DEEP if deep else [""])
+    wanted = [m for m in MUTANTS if any(part in m[0] for part in names)]
+    if deep and len(wanted) < len(names):
+        sys.exit("mutants.py: DEEP names a mutant that there is not")
     for name, _, file, changes, _ in MUTANTS:
         apply(changes, (ROOT / file).read_text(), name)
     copy_tree()
-    said = run("", "--bound", "1")
+    said = run("", "--bound", "1", deep=deep)
     if not said.endswith("survives"):
         sys.exit(f"mutants.py: void, a model breaks without any mutant: {said}")
     print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
@@ -312,13 +325,12 @@ def main():
         start, path = time.time(), TREE / file
         text = (ROOT / file).read_text()
         path.write_text(apply(changes, text, name))
-        said = run(models)
+        said = run(models, deep=deep).removeprefix("tollgate-models: ")
         path.write_text(text)
         survives = said.endswith("survives")
         right = {DIES: said.startswith("killed by"), VOID: "no verdict" in said}.get(expected, survives)
         if isinstance(expected, LIVES) and right:
             said = f"survives: {expected}"
-        said = said.removeprefix("tollgate-models: ")
         faults += not right
         print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - start:.0f} s |", flush=True)
     killed = len(wanted) - faults - sum(isinstance(m[4], LIVES) for m in wanted)

@@ -36,9 +36,14 @@ Figures (all by the times in the log, none by this machine's clock):
 Order:
   time  sorted by the line's stamp, less the request's duration where the format has it (servers
         write a line when a request ends); equal times keep the order of the lines; what does not
-        fit into memory is sorted in a nameless temporary file (in TMPDIR)
+        fit into memory is sorted in a nameless temporary file (in TMPDIR; where that is not set, in
+        /var/tmp if it can be used, else in the system's default)
   file  as the lines stand; a key's time never goes back: an older line takes the newest time of
         its key
+
+Memory:
+  about 100 MiB for sorting; for each algorithm, 4 times where bucket edges matter, bytes/key for
+  each key alive within a window (log: about 8 bytes x limit, of a large limit only what is used)
 
 Exit codes:
   0    done, also when some lines could not be read (they are counted and the first ones shown),
@@ -67,7 +72,8 @@ pub(crate) enum Command {
 /// The options of `tollgate replay`.
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
-    /// Logs to read: files, gzip and zstd files, or - for standard input.
+    /// Logs to read: files, gzip and zstd files, or - for standard input. What follows the last gzip member is left
+    /// alone, with a note unless it is zeros.
     #[arg(value_name = "LOG", required = true)]
     files: Vec<PathBuf>,
 
@@ -84,7 +90,7 @@ pub(crate) struct ReplayArgs {
     rules: Vec<Rule>,
 
     /// What has a limit of its own: none (one limit for all), client, path, user, header:NAME, regex:RE
-    /// (its first group, else the match), csv:N (column).
+    /// (its first group, else the match), csv:N (column). A line without its key counts as one that can not be read.
     #[arg(long, value_name = "KEY", default_value = "none")]
     key: KeySpec,
 
@@ -92,9 +98,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "algorithm", value_name = "NAME", value_enum, default_value = "all")]
     algorithms: Vec<Choice>,
 
-    /// Buckets per (shortest) window of the window counter.
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = parse_count)]
-    buckets: u64,
+    /// Buckets per (shortest) window of the window counter [default: 10].
+    #[arg(long, value_name = "K", value_parser = parse_count)]
+    buckets: Option<u64>,
 
     /// Capacity of token and leaky, places in the paced queue [default: the limit].
     #[arg(long, value_name = "N", value_parser = parse_count)]
@@ -125,7 +131,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = parse_count)]
     top: u64,
 
-    /// Stops at the first line that can not be read.
+    /// Stops at the first line that can not be read: one without a time or its key, and so the heading of a CSV file.
     #[arg(long)]
     strict: bool,
 }
@@ -228,7 +234,7 @@ mod tests {
     fn the_first_value_named_is_the_default() {
         let plan = plan(&[]);
         assert_eq!(plan.settings.rules, [Rule::new(100, Duration::from_secs(1))]);
-        assert_eq!((plan.settings.buckets, plan.settings.burst), (10, None));
+        assert_eq!((plan.settings.buckets, plan.settings.burst), (None, None));
         assert_eq!((plan.names.as_slice(), plan.all), (&Name::ALL[..], true));
         assert_eq!((plan.top, plan.json), (10, false));
         let Options { format, key, order, from: None, to: None, strict: false, .. } = plan.input else {

@@ -43,6 +43,8 @@ pub(crate) struct Input {
     pub(crate) zone_assumed: u64,
     /// The first few lines that could not be read.
     pub(crate) bad: Vec<BadLine>,
+    /// Files that hold something else behind their compressed bytes, which was left alone.
+    pub(crate) trailing_garbage: Vec<String>,
 }
 
 /// A line that could not be read.
@@ -129,7 +131,7 @@ pub(crate) struct LeftOut {
 /// A key and how often it was refused.
 #[derive(Serialize)]
 pub(crate) struct TopKey {
-    /// The key; bytes that are not UTF-8 are replaced.
+    /// The key. One that is not UTF-8 has `\xHH` for each odd byte, and its backslashes doubled.
     pub(crate) key: String,
     pub(crate) refused: u64,
     pub(crate) requests: u64,

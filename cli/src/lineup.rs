@@ -11,6 +11,9 @@ use tollgate::{
 /// Places tried for the bucket edges, evenly spread over one bucket.
 pub(crate) const PHASES: u32 = 4;
 
+/// Buckets per window, when nobody says.
+const BUCKETS: u64 = 10;
+
 /// An algorithm of the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
@@ -38,7 +41,8 @@ pub(crate) enum Choice {
 pub(crate) struct Settings {
     /// At least one.
     pub(crate) rules: Vec<Rule>,
-    pub(crate) buckets: u64,
+    /// `None`: [`BUCKETS`].
+    pub(crate) buckets: Option<u64>,
     /// `None`: the limit.
     pub(crate) burst: Option<u64>,
 }
@@ -48,6 +52,9 @@ pub(crate) struct Settings {
 pub(crate) enum Unfit {
     /// It takes one rule, and there are that many.
     OneRule(usize),
+    /// The library refused the configuration because the shortest of the windows, or another one, is not made of
+    /// whole buckets.
+    Ragged { why: ConfigError, buckets: u64, shortest: Nanos },
     /// The library refused the configuration.
     Config(ConfigError),
 }
@@ -173,10 +180,14 @@ impl Settings {
             }
             Name::Window => {
                 let shortest = self.rules.iter().map(|rule| rule.window).min().unwrap_or(Nanos::ZERO);
-                let width = shortest.as_nanos() / self.buckets.max(1);
-                let builder = Window::builder(limit, window).buckets(self.buckets).phase(part(width, phase));
+                let buckets = self.buckets.unwrap_or(BUCKETS);
+                let width = shortest.as_nanos() / buckets.max(1);
+                let builder = Window::builder(limit, window).buckets(buckets).phase(part(width, phase));
                 let counter = more().fold(builder, |counter, (l, w)| counter.rule(l, w));
-                Limiter::Gate(Box::new(counter.build()?))
+                Limiter::Gate(Box::new(counter.build().map_err(|why| match why {
+                    ConfigError::Ragged { .. } => Unfit::Ragged { why, buckets, shortest },
+                    why => Unfit::Config(why),
+                })?))
             }
             Name::Compact => Limiter::Gate(Box::new(Compact::builder(limit, window).build()?)),
             Name::Fixed => {
@@ -197,6 +208,15 @@ impl Settings {
             Name::Wheel => Limiter::Gate(Box::new(Wheel::builder(limit, window).build()?)),
         })
     }
+
+    /// The option that was given the value to blame.
+    pub(crate) fn to_blame(&self, unfit: &Unfit) -> Option<&'static str> {
+        match *unfit {
+            Unfit::Config(ConfigError::Buckets { got, .. }) if self.buckets == Some(got) => Some("--buckets"),
+            Unfit::Config(ConfigError::Burst { got, .. }) if self.burst == Some(got) => Some("--burst"),
+            _ => None,
+        }
+    }
 }
 
 /// `phase` of [`PHASES`] parts of `width` nanoseconds.
@@ -216,6 +236,9 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OneRule(given) => write!(f, "takes one rule, and {given} are given"),
+            Self::Ragged { why, buckets, shortest } => {
+                write!(f, "{why}, one of {buckets} buckets of {:?}", Duration::from(*shortest))
+            }
             Self::Config(error) => write!(f, "{error}"),
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     args::{Cli, Command, Plan},
     input::{KeySpec, Order},
     json::{Input, LeftOut, Report, Rule},
-    lineup::{Name, Unfit},
+    lineup::Unfit,
     progress::Bar,
     replay::{Replay, Stopped},
 };
@@ -40,8 +40,9 @@ enum Failure {
 }
 
 fn main() -> ExitCode {
-    // Nothing needs cleaning up: what is spilled to disk has no name there and ends with the process.
-    let _ = ctrlc::set_handler(|| {
+    // Nothing needs cleaning up: what is spilled to disk has no name there and ends with the process. Where
+    // interrupts are ignored from the start (a script's background job) they stay so.
+    let _ = ctrlc::try_set_handler(|| {
         if io::stderr().is_terminal() {
             let _ = writeln!(io::stderr()); // The shell's prompt starts below the bar.
         }
@@ -61,8 +62,7 @@ fn main() -> ExitCode {
 
 /// Reads the input through the algorithms and prints the report.
 fn replay(plan: Plan) -> Result<(), Failure> {
-    let (names, left_out) = lineup(&plan)?;
-    let mut replay = Replay::new(&names, &plan.settings, plan.input.order == Order::Time)?;
+    let (mut replay, left_out) = lineup(&plan)?;
     let bar = Bar::new(&plan.input.files);
     let mut take = |request: input::Request<'_>| {
         bar.request();
@@ -88,6 +88,7 @@ fn replay(plan: Plan) -> Result<(), Failure> {
             out_of_order: summary.out_of_order,
             zone_assumed: summary.zone_assumed,
             bad: summary.bad.into_iter().map(json::BadLine::from).collect(),
+            trailing_garbage: summary.trailing_garbage,
         },
         rules: plan.settings.rules.iter().map(Rule::from).collect(),
         results: replay.outcomes(),
@@ -97,20 +98,24 @@ fn replay(plan: Plan) -> Result<(), Failure> {
     print(&report, &plan).map_err(Failure::Output)
 }
 
-/// Checks what the options say together, and tells which algorithms take part: what `all` names may be left
-/// out, what was asked for by name may not.
-fn lineup(plan: &Plan) -> Result<(Vec<Name>, Vec<LeftOut>), Failure> {
+/// Checks what the options say together, and gathers the algorithms that take part: what `all` names may be left
+/// out, unless a value given to an option is to blame; what was asked for by name may not.
+fn lineup(plan: &Plan) -> Result<(Replay, Vec<LeftOut>), Failure> {
     if let (Some(from), Some(to)) = (plan.input.from, plan.input.to)
         && from >= to
     {
         let times = format!("--from {} is not before --to {}", rfc3339(from), rfc3339(to));
         return Err(Failure::Usage(times));
     }
-    let (mut names, mut left_out) = (Vec::new(), Vec::new());
+    let mut replay = Replay::new(&plan.settings, plan.input.order == Order::Time);
+    let (mut takes_part, mut left_out) = (false, Vec::new());
     for &name in &plan.names {
-        match plan.settings.build(name, 0) {
-            Ok(_) => names.push(name),
+        match replay.add(name) {
+            Ok(()) => takes_part = true,
             Err(why) if plan.all => {
+                if let Some(option) = plan.settings.to_blame(&why) {
+                    return Err(Failure::Usage(format!("{name}: {why} ({option})")));
+                }
                 left_out.push(LeftOut { algorithm: name.as_str(), why: why.to_string() });
             }
             Err(why @ Unfit::OneRule(_)) => {
@@ -121,10 +126,10 @@ fn lineup(plan: &Plan) -> Result<(Vec<Name>, Vec<LeftOut>), Failure> {
         }
     }
     match left_out.first() {
-        Some(first) if names.is_empty() => {
+        Some(first) if !takes_part => {
             Err(Failure::Usage(format!("no algorithm takes these rules: {}: {}", first.algorithm, first.why)))
         }
-        _ => Ok((names, left_out)),
+        _ => Ok((replay, left_out)),
     }
 }
 

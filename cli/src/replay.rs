@@ -12,7 +12,10 @@
 
 mod lane;
 
-use std::{collections::HashMap, fmt};
+use std::{
+    collections::HashMap,
+    fmt::{self, Write},
+};
 
 use self::lane::Lane;
 use crate::{
@@ -25,6 +28,7 @@ const BATCH: usize = 4096;
 
 /// A replay under way.
 pub(crate) struct Replay {
+    settings: Settings,
     /// The place of each key in every list by key.
     places: HashMap<Box<[u8]>, usize>,
     /// By key.
@@ -54,7 +58,7 @@ struct Tally {
     refused: u64,
 }
 
-/// Why a replay stopped: a limiter could not be had.
+/// Why a replay stopped: a further limiter could not be had.
 #[derive(Debug)]
 pub(crate) struct Stopped {
     pub(crate) name: Name,
@@ -66,25 +70,29 @@ pub(crate) struct Stopped {
 // === impl Replay ===
 
 impl Replay {
-    /// A replay through `names`, of requests `ordered` by time or not.
-    ///
-    /// # Errors
-    /// [`Stopped`] if one of them does not take the settings.
-    pub(crate) fn new(names: &[Name], settings: &Settings, ordered: bool) -> Result<Self, Stopped> {
-        let mut lanes = Vec::new();
-        for &name in names {
-            for phase in 0..if name.has_edges() { PHASES } else { 1 } {
-                lanes.push(Lane::new(name, phase, settings)?);
-            }
-        }
-        Ok(Self {
+    /// A replay through nothing yet, of requests `ordered` by time or not.
+    pub(crate) fn new(settings: &Settings, ordered: bool) -> Self {
+        Self {
+            settings: settings.clone(),
             places: HashMap::new(),
             tallies: Vec::new(),
-            lanes,
+            lanes: Vec::new(),
             batch: Vec::with_capacity(BATCH),
             ordered,
             span: None,
-        })
+        }
+    }
+
+    /// Adds an algorithm. Called before the first request.
+    ///
+    /// # Errors
+    /// [`Unfit`] if it does not take the settings: then the replay is as before.
+    pub(crate) fn add(&mut self, name: Name) -> Result<(), Unfit> {
+        let phases = 0..if name.has_edges() { PHASES } else { 1 };
+        let lanes: Result<Vec<Lane>, Unfit> =
+            phases.map(|phase| Lane::new(name, phase, &self.settings)).collect();
+        self.lanes.extend(lanes?);
+        Ok(())
     }
 
     /// Takes the next request. A time older than its key's newest becomes that (I1).
@@ -159,12 +167,28 @@ impl Replay {
         keys.truncate(most);
         keys.into_iter()
             .map(|(key, tally)| TopKey {
-                key: String::from_utf8_lossy(key).into_owned(),
+                key: readable(key),
                 refused: tally.refused,
                 requests: tally.requests,
             })
             .collect()
     }
+}
+
+/// A key as text. Of one that is not UTF-8 each odd byte becomes `\xHH`, and each backslash two, so that no two such
+/// keys look alike.
+fn readable(key: &[u8]) -> String {
+    if let Ok(text) = str::from_utf8(key) {
+        return text.to_owned();
+    }
+    let mut text = String::new();
+    for chunk in key.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02X}");
+        }
+    }
+    text
 }
 
 /// The ranges over the lanes of one algorithm.
@@ -187,8 +211,7 @@ fn phases(lanes: &[Lane]) -> Phases {
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.why)?;
-        if self.made > 0 { write!(f, " (after {} limiters)", self.made) } else { Ok(()) }
+        write!(f, "{}: {} (after {} limiters)", self.name, self.why, self.made)
     }
 }
 
@@ -204,7 +227,8 @@ mod tests {
 
     fn replay(names: &[Name], limit: u64, requests: impl IntoIterator<Item = (&'static str, u64)>) -> Replay {
         let rules = vec![Rule::new(limit, Duration::from_secs(1))];
-        let mut replay = Replay::new(names, &Settings { rules, buckets: 10, burst: None }, false).unwrap();
+        let mut replay = Replay::new(&Settings { rules, buckets: None, burst: None }, false);
+        names.iter().for_each(|&name| replay.add(name).unwrap());
         for (key, time) in requests {
             replay.take(key.as_bytes(), time).unwrap();
         }
@@ -242,6 +266,20 @@ mod tests {
         assert_eq!((phases.tried, phases.admitted, phases.refused), (4, [10, 20], [0, 10]));
         assert_eq!((phases.over, phases.false_refusals), (vec![[0, 10]], [0, 0]));
         assert!((log.admitted, log.refused) == (10, 10) && log.phases.is_none());
+    }
+
+    #[test]
+    fn keys_that_are_not_utf8_differ_as_text() {
+        for (key, text) in [
+            (&b"plain \\xFF \xc3\xa9"[..], "plain \\xFF \u{e9}"),
+            (b"\xff", r"\xFF"),
+            (b"\xfe\x0a", "\\xFE\n"),
+            (b"\xffa\\xFE", r"\xFFa\\xFE"),
+            (b"\xffa\xfe", r"\xFFa\xFE"),
+            (b"\xe2\x82\xe2\x82\xac", "\\xE2\\x82\u{20ac}"),
+        ] {
+            assert_eq!(readable(key), text, "{key:?}");
+        }
     }
 
     #[test]

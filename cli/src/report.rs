@@ -152,6 +152,9 @@ fn notes(text: &mut String, report: &Report) {
         }
         notes.push(note);
     }
+    for file in &input.trailing_garbage {
+        notes.push(format!("{}: what follows its compressed bytes was left alone", shown(file)));
+    }
     if !notes.is_empty() {
         text.push_str("\nNotes:\n");
         for note in notes {

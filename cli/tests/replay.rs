@@ -122,6 +122,7 @@ fn the_json_keeps_its_promise() {
                 "file": "standard input", "line": 32, "text": "nonsense",
                 "why": report["input"]["bad"][0]["why"],
             }],
+            "trailing_garbage": [],
         })
     );
     assert!(report["input"]["bad"][0]["why"].as_str().is_some_and(|why| !why.is_empty()));
@@ -189,6 +190,18 @@ fn all_leaves_out_what_does_not_take_the_rules_and_says_so() {
         ["compact", "fixed", "two-window", "token", "leaky", "paced", "sampled", "wheel"]
     );
     assert_eq!(report["left_out"][0]["why"], "takes one rule, and 2 are given");
+
+    // A value that other windows would take, and a default that nobody gave.
+    for (options, why) in [
+        (["--buckets", "3"], "window 1s is not a multiple of 333.333333ms, one of 3 buckets of 1s"),
+        (["--per", "5ns"], "10 buckets are not between 1 and 5"),
+    ] {
+        let report = json(burst(3), &[&options[..], &["--limit", "3", "--format", "epoch"]].concat());
+        assert_eq!(report["left_out"], value!([{"algorithm": "window", "why": why}]));
+    }
+    // None of the algorithms that are left has a use for it.
+    let rules = ["--rule", "2/100ms", "--burst", "0", "--format", "epoch"];
+    assert_eq!(json(burst(3), &rules)["results"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -227,11 +240,10 @@ fn ties_are_broken_by_key() {
 
 #[test]
 fn keys_that_are_not_utf8_are_shown_all_the_same() {
-    let report = json(
-        b"1700000000 \xff\xfe\n1700000000 \xff\xfe\n",
-        &["--limit", "1", "--key", "client", "--format", "epoch"],
-    );
-    assert_eq!(report["top_refused"], value!([{"key": "\u{fffd}\u{fffd}", "refused": 1, "requests": 2}]));
+    let log = [&b"1700000000 \xff\xfe\n"[..], b"1700000000 \xff\xfd\n"].concat().repeat(2);
+    let report = json(log, &["--limit", "1", "--key", "client", "--format", "epoch"]);
+    let key = |key| value!({"key": key, "refused": 1, "requests": 2});
+    assert_eq!(report["top_refused"], value!([key(r"\xFF\xFD"), key(r"\xFF\xFE")]));
 }
 
 #[test]
@@ -250,7 +262,7 @@ fn two_runs_are_equal() {
 
 #[test]
 fn what_can_not_be_done_is_said() {
-    let usage: [(&[&str], &str); 26] = [
+    let usage: [(&[&str], &str); 31] = [
         (
             &["--limit", "-1"],
             "invalid value '-1' for '--limit <N>': `-1` is not a whole number from 0 to 18446744073709551615",
@@ -300,7 +312,21 @@ fn what_can_not_be_done_is_said() {
         ),
         (
             &["--per", "1s", "--rule", "9/700ms", "--algorithm", "window"],
-            "--algorithm window: window 1s is not a multiple of 70ms",
+            "--algorithm window: window 1s is not a multiple of 70ms, one of 10 buckets of 700ms\n",
+        ),
+        (
+            &["--buckets", "3", "--algorithm", "window"],
+            "--algorithm window: window 1s is not a multiple of 333.333333ms, one of 3 buckets of 1s\n",
+        ),
+        (&["--buckets", "0"], "window: 0 buckets are not between 1 and 65536 (--buckets)\n"),
+        (
+            &["--buckets", "65537", "--per", "65537s"],
+            "window: 65537 buckets are not between 1 and 65536 (--buckets)\n",
+        ),
+        (&["--burst", "0"], "token: burst 0 is not between 1 and 1383505805528 (--burst)\n"),
+        (
+            &["--burst", "18446744073709551615"],
+            "token: burst 18446744073709551615 is not between 1 and 1383505805528 (--burst)\n",
         ),
         (&["--burst", "0", "--algorithm", "token"], "--algorithm token: burst 0 is not between 1 and "),
         (&["--per", "200000d", "--algorithm", "log"], "--algorithm log: window 17280000000s is not between "),
@@ -336,10 +362,60 @@ fn what_can_not_be_read_is_named() {
 }
 
 #[test]
+fn what_follows_a_compressed_log_is_noted() {
+    use std::io::Write;
+    let mut log = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    log.write_all(burst(3).as_bytes()).unwrap();
+    let log = log.finish().unwrap();
+    let padded = [&log[..], &[0; 512]].concat();
+    let garbage = [&padded[..], b"garbage"].concat();
+    let note = "standard input: what follows its compressed bytes was left alone";
+    for (log, left) in [(padded, value!([])), (garbage, value!(["standard input"]))] {
+        let input = &json(&log, &["--strict"])["input"];
+        assert_eq!((&input["requests"], &input["trailing_garbage"]), (&value!(3), &left));
+        assert_eq!(replay(&log, &[]).out.contains(note), left != value!([]));
+    }
+    let ran = replay(&log[..log.len() - 1], &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    assert!(ran.err.starts_with("error: standard input: can not be read: "), "{}", ran.err);
+}
+
+/// The help says so.
+#[test]
+fn a_line_without_its_key_and_a_heading_are_not_read() {
+    let log = "time,who\n1700000000,a\n1700000001,-\n1700000002,a\n";
+    let options = ["--format", "csv:1", "--key", "csv:2"];
+    let report = json(log, &options);
+    let bad: Vec<&Value> =
+        report["input"]["bad"].as_array().unwrap().iter().map(|bad| &bad["line"]).collect();
+    assert_eq!((&report["input"]["requests"], bad), (&value!(2), vec![&value!(1), &value!(3)]));
+    for (log, error) in [
+        (log, "error: standard input:1: its time can not be read: time,who\n"),
+        (&log[9..], "error: standard input:2: the key's column is empty: 1700000001,-\n"),
+    ] {
+        let ran = replay(log, &[&options[..], &["--strict"]].concat());
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(1), "", error));
+    }
+}
+
+#[test]
 fn the_help_tells_exit_codes_and_figures() {
     let help = run(&["replay", "--help"]).out;
-    for word in ["Exit codes:", "130", "false refusals", "arrival + wait", "--algorithm", "[default: 100]"] {
-        assert!(help.contains(word), "{word}: {help}");
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "Exit codes:",
+        "130",
+        "false refusals",
+        "arrival + wait",
+        "--algorithm",
+        "[default: 100]",
+        "[default: 10]",
+        "about 8 bytes x limit",
+        "in TMPDIR; where that is not set, in /var/tmp",
+        "A line without its key counts as one that can not be read",
+        "and so the heading of a CSV file",
+    ] {
+        assert!(help.contains(words), "{words}: {help}");
     }
     assert!(run(&["--version"]).out.starts_with("tollgate "));
 }
@@ -403,6 +479,26 @@ fn colours_and_the_bar_are_for_terminals() {
     assert!(bar.contains("reading") && !bar.contains("algorithm"), "{bar}");
     let piped = run(&SMALL);
     assert!(!piped.out.contains('\x1b') && piped.err.is_empty());
+}
+
+/// A script starts its background jobs with interrupts ignored, so that Ctrl-C ends only what stands in front.
+#[cfg(target_os = "linux")]
+#[test]
+fn interrupts_ignored_from_the_start_stay_ignored() {
+    use std::process::{Command, Stdio};
+    let tool = env!("CARGO_BIN_EXE_tollgate");
+    // The tool has had its say about signals and waits for input when it is interrupted.
+    let script = format!(
+        "trap '' INT; mkfifo pipe; '{tool}' replay --format epoch - <pipe & exec 3>pipe; \
+         until readlink /proc/$!/exe | grep -q tollgate; do sleep 0.01; done; sleep 0.5; \
+         kill -INT $!; sleep 0.1; echo '1700000000 a' >&3; exec 3>&-; wait $!"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path()).stdin(Stdio::null()).output();
+    let output = output.unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert!(output.stdout.starts_with(b"1 request of standard input"));
 }
 
 #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 //!
 //! `README.md` beside this crate says what that proves and what it does not.
 
+mod deep;
 mod limiters;
 mod models;
 mod oracles;
@@ -9,6 +10,7 @@ mod orders;
 mod pool;
 mod run;
 
+pub use deep::deep;
 pub use models::{Expect, Model, all};
 pub use orders::orders;
 pub use run::{Options, kill, run};

@@ -1,14 +1,14 @@
 //! Runs the models, and the memory orders weakened.
 //!
 //! ```text
-//! tollgate-models [run | kill | orders] [--bound N] [--long] [--threads N] [--seconds N] [NAME..]
+//! tollgate-models [run | kill | orders | deep] [--bound N] [--long] [--threads N] [--seconds N] [--seed N] [--runs N] [NAME..]
 //! ```
 //! `run` prints the table of models; `kill` stops at the first that breaks, and fails if none does; `orders` weakens
-//! every memory order in turn. Names select models that contain all of them.
+//! every memory order in turn; `deep` runs random schedules, so many for each row. Names select models that contain all of them.
 
 use std::{process::ExitCode, time::Duration};
 
-use tollgate_models::{Options, kill, orders, run};
+use tollgate_models::{Options, deep, kill, orders, run};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).peekable();
@@ -16,9 +16,10 @@ fn main() -> ExitCode {
         Some("run") => run,
         Some("kill") => kill,
         Some("orders") => orders,
+        Some("deep") => deep,
         _ => {
             eprintln!(
-                "tollgate-models [run | kill | orders] [--bound N] [--long] [--threads N] [--seconds N] [NAME..]"
+                "tollgate-models [run | kill | orders | deep] [--bound N] [--long] [--threads N] [--seconds N] [--seed N] [--runs N] [NAME..]"
             );
             return ExitCode::from(2);
         }
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         match arg.as_str() {
             "--long" => options.long = true,
             "--bound" => options.bound = number().unwrap_or(2) as u8,
+            "--seed" => options.seed = number().unwrap_or(0),
+            "--runs" => options.runs = number().unwrap_or(1),
             "--threads" => options.threads = number().unwrap_or(1) as usize,
             "--seconds" => options.max_time = Duration::from_secs(number().unwrap_or(600)),
             _ => options.only.push(arg),

@@ -20,6 +20,13 @@ pub(crate) struct Queue {
     pub(crate) queue: u64,
 }
 
+/// The exact log when calls are more than half the span of its head apart: judged at its own time or the newest, or at
+/// any later one that lies half a span before a time which another call has carried, as `Log` documents.
+pub(crate) struct Carried {
+    pub(crate) rules: &'static [(u64, u64)],
+    pub(crate) half_span: u64,
+}
+
 /// Every call is fine unless it panics.
 pub(crate) struct Asserts;
 
@@ -127,6 +134,47 @@ impl Oracle for Queue {
             }
             _ => return None,
         }])
+    }
+}
+
+impl Carried {
+    fn fits(&self, admitted: &[(u64, u64)], cost: u64, at: u64) -> bool {
+        self.rules.iter().all(|&(limit, window)| {
+            let inside = admitted.iter().filter(|(time, _)| time + window > at);
+            inside.map(|(_, cost)| cost).sum::<u64>() + cost <= limit
+        })
+    }
+}
+
+impl Oracle for Carried {
+    type State = Vec<(u64, u64)>;
+
+    fn name(&self) -> String {
+        format!("exact, times may be carried: {:?}", self.rules)
+    }
+
+    fn start(&self) -> Self::State {
+        vec![]
+    }
+
+    fn outcomes(&self, state: &Self::State, question: &Question<'_>) -> Option<Vec<(Verdict, Self::State)>> {
+        let (cost, takes) = match *question.call {
+            Call::Acquire { cost, .. } => (cost, true),
+            Call::Peek { cost, .. } => (cost, false),
+            _ => return None,
+        };
+        let own = question.now.max(state.last().map_or(0, |&(time, _)| time));
+        let last = question.latest.saturating_sub(self.half_span).max(own);
+        let at = |at: u64| {
+            if !self.fits(state, cost, at) {
+                let wait = (1..).find(|wait| self.fits(state, cost, at + wait));
+                return (Verdict::Refused { retry_after: wait }, state.clone());
+            }
+            let mut next = state.clone();
+            next.extend(takes.then_some((at, cost)));
+            (Verdict::Admitted, next)
+        };
+        Some((own..=last).map(at).collect())
     }
 }
 

@@ -41,7 +41,9 @@ pub fn orders(options: &Options) -> Result<(), String> {
         Some((executions, report.orders))
     });
     let mut source = Source::default();
-    let mut sites: BTreeMap<(Site, &'static str), (SiteOrder, Vec<(u64, &Model)>)> = BTreeMap::new();
+    // A site and its operation, with the models that reach it and what they cost.
+    type Reached<'a> = (SiteOrder, Vec<(u64, &'a Model)>);
+    let mut sites: BTreeMap<(Site, &'static str), Reached<'_>> = BTreeMap::new();
     for (model, (executions, orders)) in models.iter().zip(&known) {
         for order in orders {
             let entry = sites.entry((order.site, order.op.name())).or_insert_with(|| (*order, vec![]));

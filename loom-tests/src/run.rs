@@ -26,6 +26,10 @@ pub struct Options {
     pub only: Vec<String>,
     /// Models at once.
     pub threads: usize,
+    /// For deep runs: what seeds them, and schedules for each model and each limiter.
+    pub seed: u64,
+    /// See `seed`.
+    pub runs: u64,
     /// Time at most for each scenario and bound.
     pub max_time: Duration,
 }
@@ -34,7 +38,7 @@ impl Default for Options {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(1, |n| n.get());
         let max_time = Duration::from_secs(600);
-        Self { bound: 2, long: false, deep: true, only: vec![], threads, max_time }
+        Self { bound: 2, long: false, deep: true, only: vec![], seed: 0, runs: 1_000, threads, max_time }
     }
 }
 

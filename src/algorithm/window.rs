@@ -51,7 +51,6 @@
 //! Lock-free: a caller starts over only when another turned or was admitted. A thread that dies while turning
 //! leaves a turn that the next admission completes.
 
-use alloc::boxed::Box;
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
     time::Duration,
@@ -62,7 +61,7 @@ use crossbeam_utils::Backoff;
 use crate::{
     ConfigError, Nanos, RULES_MAX, Rule,
     algorithm::{algorithm, epoch::Split},
-    block::Block,
+    block::Owned,
     decision::{History, Look},
     rule::Rules,
     sync::{AcqRel, Acquire, Relaxed, Word, word},
@@ -161,7 +160,7 @@ pub struct Window {
     /// Ring length less one; the length is a power of two above `reach`.
     mask: u64,
     split: Split,
-    block: Box<Block<Heads, Mark>>,
+    block: Owned<Heads, Mark>,
 }
 
 /// Builds a [`Window`].
@@ -525,7 +524,7 @@ impl WindowBuilder {
             reach,
             mask: len as u64 - 1,
             split,
-            block: Block::zeroed(len)?,
+            block: Owned::zeroed(len)?,
         })
     }
 }

@@ -1,7 +1,9 @@
 //! Threads: exact totals while time stands still, and no window over its limit while it runs.
+//!
+//! Every test is a round; `ci/stress.sh` sets `TOLLGATE_STRESS_MS`, and rounds follow one another for so long.
 
 use std::{
-    hint,
+    env, hint,
     sync::{
         Barrier,
         atomic::{
@@ -19,6 +21,20 @@ use crate::{
     forms,
     oracle::{Grain, Naive, Oracle},
 };
+
+/// Runs `round` once; under stress again and again, each time with another number.
+pub(crate) fn rounds(mut round: impl FnMut(u64)) {
+    let length = env::var("TOLLGATE_STRESS_MS").ok().map(|ms| ms.parse().expect("milliseconds"));
+    let (start, length) = (Instant::now(), Duration::from_millis(length.unwrap_or(0)));
+    let mut done = 0;
+    while done == 0 || start.elapsed() < length {
+        round(done);
+        done += 1;
+    }
+    if !length.is_zero() {
+        println!("{}: {done} rounds", thread::current().name().unwrap_or("main"));
+    }
+}
 
 /// Runs `call(thread, round)` on that many threads, every round from a barrier; the results by thread and round.
 ///
@@ -53,7 +69,7 @@ pub(crate) fn sum(results: &[Vec<u64>]) -> impl Iterator<Item = u64> {
     (0..results[0].len()).map(move |round| results.iter().map(|thread| thread[round]).sum())
 }
 
-const RULES: [(u64, u64); 2] = [(7, 40), (12, 120)];
+pub(crate) const RULES: [(u64, u64); 2] = [(7, 40), (12, 120)];
 
 fn rules() -> Vec<Rule> {
     RULES.map(|(limit, window)| Rule::new(limit, Duration::from_nanos(window))).into()
@@ -78,7 +94,7 @@ fn subjects() -> Vec<(&'static str, Box<dyn Algorithm>, Naive, u64)> {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Noise(u64);
+pub(crate) struct Noise(u64);
 
 impl Noise {
     fn below(&mut self, bound: u64) -> u64 {
@@ -90,8 +106,8 @@ impl Noise {
 }
 
 /// The clock of each round: it stands, creeps, meets the edges, leaps, and at times steps back.
-fn clock(rounds: usize) -> Vec<u64> {
-    let (mut noise, mut now) = (Noise(0x7011_6A7E), 1_000_u64);
+pub(crate) fn clock(rounds: usize, seed: u64) -> Vec<u64> {
+    let (mut noise, mut now) = (Noise(0x7011_6A7E ^ seed << 32), 1_000_u64);
     let mut step = |_| {
         now = match noise.below(16) {
             0..2 => now,
@@ -135,17 +151,17 @@ fn exact_totals(
 
 #[test]
 fn two_threads_take_exactly_what_is_free() {
-    subjects().into_iter().for_each(|subject| exact_totals(subject, 2, &clock(2_000)));
+    rounds(|n| subjects().into_iter().for_each(|subject| exact_totals(subject, 2, &clock(2_000, n))));
 }
 
 #[test]
 fn four_threads_take_exactly_what_is_free() {
-    subjects().into_iter().for_each(|subject| exact_totals(subject, 4, &clock(1_000)));
+    rounds(|n| subjects().into_iter().for_each(|subject| exact_totals(subject, 4, &clock(1_000, n))));
 }
 
 #[test]
 fn eight_threads_take_exactly_what_is_free() {
-    subjects().into_iter().for_each(|subject| exact_totals(subject, 8, &clock(500)));
+    rounds(|n| subjects().into_iter().for_each(|subject| exact_totals(subject, 8, &clock(500, n))));
 }
 
 /// The head of so large a log holds 42 bits of a time: the clock leaves its base behind again and again.
@@ -154,11 +170,13 @@ fn threads_take_exactly_what_is_free_from_a_large_log_that_jumps() {
     let scale = 1 << 38;
     let window = |n: u64| Duration::from_nanos(n * scale);
     let rules = [Rule::new(7, window(20)), Rule::new(12, window(60)), Rule::new(1 << 20, window(60))];
-    let times: Vec<u64> = clock(400).into_iter().map(|t| t * scale).collect();
-    for threads in [2, 4, 8] {
-        let log = Box::new(forms::log(&rules, None));
-        exact_totals(("large log", log, Naive::log(&rules), 3), threads, &times);
-    }
+    rounds(|n| {
+        let times: Vec<u64> = clock(400, n).into_iter().map(|t| t * scale).collect();
+        for threads in [2, 4, 8] {
+            let log = Box::new(forms::log(&rules, None));
+            exact_totals(("large log", log, Naive::log(&rules), 3), threads, &times);
+        }
+    });
 }
 
 /// Every round the limiter is empty again, and the threads together ask for exactly the limit: nobody is refused,
@@ -173,30 +191,34 @@ fn no_caller_is_refused_while_there_is_room_for_all() {
         ("log, cost 1, two rules", Box::new(forms::log(&rules, Some(1))), 1),
         ("counter", Box::new(forms::window(&rules, 2, Coverage::Full)), 3),
     ];
-    for (name, limiter, cost) in &forms {
+    // Three windows on in each turn, and later in each turn of the threads than in the one before.
+    let turn = AtomicU64::new(0);
+    rounds(|_| {
         for threads in [2, 4, 8] {
-            let tries = 24 / cost / threads as u64;
-            let refused = from_a_barrier(threads, 4_000, |_, round| {
-                // Three windows on, and later in each turn of the threads than in the one before.
-                let now = Nanos::from_nanos((threads * 4_000 + round) as u64 * 300);
-                (0..tries).map(|_| u64::from(!limiter.try_acquire_at(*cost, now))).sum()
-            });
-            assert_eq!(sum(&refused).sum::<u64>(), 0, "{name}, {threads} threads");
+            let first = turn.fetch_add(4_000, Relaxed);
+            for (name, limiter, cost) in &forms {
+                let tries = 24 / cost / threads as u64;
+                let refused = from_a_barrier(threads, 4_000, |_, round| {
+                    let now = Nanos::from_nanos((first + round as u64 + 1) * 300);
+                    (0..tries).map(|_| u64::from(!limiter.try_acquire_at(*cost, now))).sum()
+                });
+                assert_eq!(sum(&refused).sum::<u64>(), 0, "{name}, {threads} threads");
+            }
         }
-    }
+    });
 }
 
 /// A call while time runs. An admission was recorded at some time from `from`, which the caller passed, to `to`,
 /// the newest time seen after it; a refusal was judged at `to`.
-struct Event {
-    admitted: bool,
-    cost: u64,
-    from: u64,
-    to: u64,
+pub(crate) struct Event {
+    pub(crate) admitted: bool,
+    pub(crate) cost: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
 }
 
 /// Calls as fast as the threads can, each at the time that `clock` gives to that thread.
-fn free_running(
+pub(crate) fn free_running(
     limiter: &dyn Algorithm,
     dearest: u64,
     threads: usize,
@@ -232,14 +254,14 @@ fn free_running(
 }
 
 /// The spans of time in which costs count, for sums at an instant.
-struct Spans {
+pub(crate) struct Spans {
     /// Starts and ends with the sum of all costs up to each.
     starts: Vec<(i128, u64)>,
     ends: Vec<(i128, u64)>,
 }
 
 impl Spans {
-    fn new(spans: impl Iterator<Item = (i128, i128, u64)> + Clone) -> Self {
+    pub(crate) fn new(spans: impl Iterator<Item = (i128, i128, u64)> + Clone) -> Self {
         let summed = |mut list: Vec<(i128, u64)>| {
             list.sort_unstable();
             let mut total = 0;
@@ -265,22 +287,23 @@ impl Spans {
     }
 
     /// The largest sum at any instant.
-    fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.starts.iter().map(|&(t, _)| self.at(t)).max().unwrap_or(0)
     }
 }
 
 /// Checks every window and every refusal of a free run against the two ends of what may have been charged.
-fn audit(name: &str, events: &[Event], grain: Grain) {
+pub(crate) fn audit(name: &str, events: &[Event], grain: Grain, rules: &[(u64, u64)]) {
     let admitted = events.iter().filter(|event| event.admitted);
-    let charged = RULES.map(|(limit, window)| {
+    let charge = |&(limit, window): &(u64, u64)| {
         // Whatever the interleaving, it was charged at least from `to`, at most until `to` leaves.
         let surely = admitted.clone().map(|e| (e.to.into(), grain.leaves(e.from, window), e.cost));
         let possibly = admitted.clone().map(|e| (grain.start(e.from), grain.leaves(e.to, window), e.cost));
         let most = Spans::new(surely).most();
         assert!(most <= limit, "{name}: {most} permits within a window of {window}, limit {limit}");
         (limit, Spans::new(possibly))
-    });
+    };
+    let charged: Vec<_> = rules.iter().map(charge).collect();
     for denied in events.iter().filter(|event| !event.admitted) {
         let full = |(limit, charged): &(u64, Spans)| charged.at(denied.to.into()) + denied.cost > *limit;
         assert!(charged.iter().any(full), "{name}: refused {} at {} with room", denied.cost, denied.to);
@@ -288,51 +311,64 @@ fn audit(name: &str, events: &[Event], grain: Grain) {
     assert!(admitted.count() > 100, "{name}: the run must go through many windows");
 }
 
-/// Free runs of every form on 2, 4 and 8 threads.
-fn audit_all(calls: usize, clock: impl Fn() -> Box<dyn Fn(usize) -> u64 + Sync>) {
-    for threads in [2, 4, 8] {
-        for (name, limiter, model, dearest) in subjects() {
-            let events = free_running(&*limiter, dearest, threads, calls / threads, &clock());
-            audit(&format!("{name}, {threads} threads"), &events, model.grain());
+/// The time that each thread reads, made anew for each run.
+pub(crate) type MakeClock = fn() -> Box<dyn Fn(usize) -> u64 + Sync>;
+
+pub(crate) const EVERY_CALL_TICKS: MakeClock = || {
+    let ticks = AtomicU64::new(1_000);
+    Box::new(move |_| ticks.fetch_add(1, Relaxed))
+};
+
+/// Time moves on every fourth call of the first thread; the others read what is there.
+pub(crate) const A_SHARED_CLOCK: MakeClock = || {
+    let (ticks, calls) = (AtomicU64::new(1_000), AtomicU64::new(0));
+    Box::new(move |thread| {
+        if thread == 0 && calls.fetch_add(1, Relaxed).is_multiple_of(4) {
+            ticks.fetch_add(3, Relaxed);
         }
-    }
+        ticks.load(Relaxed)
+    })
+};
+
+pub(crate) const CLOCKS_THAT_DISAGREE: MakeClock = || {
+    let ticks = AtomicU64::new(1_000);
+    Box::new(move |thread| ticks.fetch_add(1, Relaxed) - 9 * thread as u64)
+};
+
+/// In units of a quarter of a microsecond, to fit the windows.
+pub(crate) const REAL_TIME: MakeClock = || {
+    let start = Instant::now();
+    Box::new(move |_| u64::try_from(start.elapsed().as_nanos() / 250).expect("a short run"))
+};
+
+/// Free runs of every form on 2, 4 and 8 threads.
+fn audit_all(calls: usize, clock: MakeClock) {
+    rounds(|_| {
+        for threads in [2, 4, 8] {
+            for (name, limiter, model, dearest) in subjects() {
+                let events = free_running(&*limiter, dearest, threads, calls / threads, &clock());
+                audit(&format!("{name}, {threads} threads"), &events, model.grain(), &RULES);
+            }
+        }
+    });
 }
 
 #[test]
 fn no_window_is_over_and_no_refusal_false_while_every_call_ticks() {
-    audit_all(20_000, || {
-        let ticks = AtomicU64::new(1_000);
-        Box::new(move |_| ticks.fetch_add(1, Relaxed))
-    });
+    audit_all(20_000, EVERY_CALL_TICKS);
 }
 
 #[test]
 fn no_window_is_over_and_no_refusal_false_while_a_shared_clock_is_read() {
-    // Time moves on every fourth call of the first thread; the others read what is there.
-    audit_all(40_000, || {
-        let (ticks, calls) = (AtomicU64::new(1_000), AtomicU64::new(0));
-        Box::new(move |thread| {
-            if thread == 0 && calls.fetch_add(1, Relaxed).is_multiple_of(4) {
-                ticks.fetch_add(3, Relaxed);
-            }
-            ticks.load(Relaxed)
-        })
-    });
+    audit_all(40_000, A_SHARED_CLOCK);
 }
 
 #[test]
 fn no_window_is_over_and_no_refusal_false_with_clocks_that_disagree() {
-    audit_all(20_000, || {
-        let ticks = AtomicU64::new(1_000);
-        Box::new(move |thread| ticks.fetch_add(1, Relaxed) - 9 * thread as u64)
-    });
+    audit_all(20_000, CLOCKS_THAT_DISAGREE);
 }
 
 #[test]
 fn no_window_is_over_and_no_refusal_false_in_real_time() {
-    audit_all(20_000, || {
-        let start = Instant::now();
-        // In units of a microsecond, to fit the windows.
-        Box::new(move |_| u64::try_from(start.elapsed().as_micros()).expect("a short run"))
-    });
+    audit_all(20_000, REAL_TIME);
 }

@@ -22,7 +22,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, io};
+use std::{fmt, io, path::PathBuf};
 
 use self::{
     format::{Parsed, Parser},
@@ -82,6 +82,8 @@ pub(crate) struct Summary {
     pub(crate) zone_assumed: u64,
     /// The first few lines that could not be used.
     pub(crate) bad: Vec<BadLine>,
+    /// Files that hold something else behind their compressed bytes, which was left alone.
+    pub(crate) trailing_garbage: Vec<String>,
 }
 
 /// A line that could not be used.
@@ -119,7 +121,12 @@ pub(crate) enum Error {
     /// A line could not be used, and `strict` was set.
     Line(BadLine),
     /// The temporary file for sorting could not be written or read.
-    Spill(io::Error),
+    Spill {
+        /// Its folder.
+        folder: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
 }
 
 /// The reading of one set of files.
@@ -176,7 +183,12 @@ fn scan<E: From<Error>>(
         let file = source::name(path);
         progress.phase("reading");
         scan.summary.files.push(file.clone());
-        scan.file(&file, source::open(path, progress)?, &mut given)?;
+        let source = source::open(path, progress)?;
+        let garbage = source.garbage();
+        scan.file(&file, source, &mut given)?;
+        if garbage.get() {
+            scan.summary.trailing_garbage.push(file);
+        }
     }
     Ok(scan.summary)
 }
@@ -308,11 +320,11 @@ impl fmt::Display for Error {
             Self::Format { file, why } if file.is_empty() => f.write_str(why),
             Self::Format { file, why } => write!(f, "{file}: {why}"),
             Self::Line(line) => line.fmt(f),
-            Self::Spill(error) => write!(
+            Self::Spill { folder, error } => write!(
                 f,
                 "{}: no temporary file for sorting can be used there: {error} (TMPDIR names another \
                  folder, and --order file needs none)",
-                std::env::temp_dir().display()
+                folder.display()
             ),
         }
     }

@@ -23,9 +23,12 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, binary_heap::PeekMut},
+    env,
+    ffi::OsString,
     fs::File,
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
     ops::Range,
+    path::PathBuf,
 };
 
 use super::{Error, Request};
@@ -56,6 +59,8 @@ struct Entry {
 /// The runs written so far.
 struct Spilled {
     file: File,
+    /// Where the file is, though it has no name there.
+    folder: PathBuf,
     runs: Vec<Range<u64>>,
 }
 
@@ -85,7 +90,7 @@ impl Sorter {
     pub(super) fn push(&mut self, request: Request<'_>) -> Result<(), Error> {
         let held = self.keys.len() + self.entries.len() * size_of::<Entry>();
         if held >= self.budget {
-            self.spill().map_err(Error::Spill)?;
+            self.spill()?;
         }
         // The budget and the longest line together stay far below 2^32.
         let entry =
@@ -107,7 +112,7 @@ impl Sorter {
             self.entries.sort_by_key(|entry| entry.time); // I2
             return self.entries.iter().try_for_each(|entry| sink(entry.request(&self.keys)));
         }
-        self.spill().map_err(Error::Spill)?;
+        self.spill()?;
         let Self { budget, keys, entries, spilled } = self;
         drop((keys, entries));
         spilled.map_or(Ok(()), |spilled| spilled.merge(budget, sink))
@@ -115,25 +120,13 @@ impl Sorter {
 
     /// Writes everything held as one more run. (I1, I2)
     #[cold]
-    fn spill(&mut self) -> io::Result<()> {
+    fn spill(&mut self) -> Result<(), Error> {
         self.entries.sort_by_key(|entry| entry.time);
         let spilled = match &mut self.spilled {
             Some(spilled) => spilled,
-            none => none.insert(Spilled { file: tempfile::tempfile()?, runs: Vec::new() }),
+            none => none.insert(Spilled::new(env::var_os("TMPDIR"))?),
         };
-        let start = spilled.runs.last().map_or(0, |run| run.end);
-        let mut end = start;
-        let mut out = BufWriter::with_capacity(BUFFER_MAX, &spilled.file);
-        for entry in &self.entries {
-            let request = entry.request(&self.keys);
-            out.write_all(&request.time.to_le_bytes())?;
-            out.write_all(&entry.length.to_le_bytes())?;
-            out.write_all(request.key)?;
-            end += (HEADER + request.key.len()) as u64;
-        }
-        out.flush()?;
-        drop(out);
-        spilled.runs.push(start..end);
+        spilled.append(&self.entries, &self.keys).map_err(|error| spilled.failed(error))?;
         self.entries.clear();
         self.keys.clear();
         Ok(())
@@ -152,6 +145,47 @@ impl Entry {
 // === impl Spilled ===
 
 impl Spilled {
+    /// No runs yet, in the folder `given`; without one in a folder that outlives a restart, hence is on a disk, if
+    /// there is one: the system's default may be memory.
+    fn new(given: Option<OsString>) -> Result<Self, Error> {
+        const ON_DISK: &str = "/var/tmp";
+        let given = given.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        if given.is_none()
+            && cfg!(unix)
+            && let Ok(file) = tempfile::tempfile_in(ON_DISK)
+        {
+            return Ok(Self { file, folder: ON_DISK.into(), runs: Vec::new() });
+        }
+        let folder = given.unwrap_or_else(env::temp_dir);
+        match tempfile::tempfile_in(&folder) {
+            Ok(file) => Ok(Self { file, folder, runs: Vec::new() }),
+            Err(error) => Err(Error::Spill { folder, error }),
+        }
+    }
+
+    /// Writes one more run.
+    fn append(&mut self, entries: &[Entry], keys: &[u8]) -> io::Result<()> {
+        let start = self.runs.last().map_or(0, |run| run.end);
+        let mut end = start;
+        let mut out = BufWriter::with_capacity(BUFFER_MAX, &self.file);
+        for entry in entries {
+            let request = entry.request(keys);
+            out.write_all(&request.time.to_le_bytes())?;
+            out.write_all(&entry.length.to_le_bytes())?;
+            out.write_all(request.key)?;
+            end += (HEADER + request.key.len()) as u64;
+        }
+        out.flush()?;
+        drop(out);
+        self.runs.push(start..end);
+        Ok(())
+    }
+
+    /// That the file could not be written or read.
+    fn failed(&self, error: io::Error) -> Error {
+        Error::Spill { folder: self.folder.clone(), error }
+    }
+
     fn merge<E: From<Error>>(
         self,
         budget: usize,
@@ -160,9 +194,9 @@ impl Spilled {
         let size = (budget / self.runs.len().max(1)).clamp(BUFFER_MIN, BUFFER_MAX);
         let mut heap = BinaryHeap::with_capacity(self.runs.len());
         let mut runs = Vec::with_capacity(self.runs.len());
-        for range in self.runs {
-            let mut run = Run::new(&self.file, range, size);
-            if run.advance().map_err(Error::Spill)? {
+        for range in &self.runs {
+            let mut run = Run::new(&self.file, range.clone(), size);
+            if run.advance().map_err(|error| self.failed(error))? {
                 heap.push(Reverse((run.request().time, runs.len()))); // I3
             }
             runs.push(run);
@@ -171,7 +205,7 @@ impl Spilled {
             let Reverse((_, index)) = *least;
             let run = &mut runs[index];
             sink(run.request())?;
-            if run.advance().map_err(Error::Spill)? {
+            if run.advance().map_err(|error| self.failed(error))? {
                 *least = Reverse((run.request().time, index));
             } else {
                 PeekMut::pop(least);
@@ -293,11 +327,36 @@ mod tests {
             let mut calls = 0;
             let result = sorter(budget, &[(2, vec![]), (1, vec![]), (3, vec![])]).drain(&mut |_| {
                 calls += 1;
-                Err(Error::Spill(io::ErrorKind::Other.into()))
+                Err(Error::Spill { folder: PathBuf::new(), error: io::ErrorKind::Other.into() })
             });
-            assert!(matches!(result, Err(Error::Spill(_))));
+            assert!(matches!(result, Err(Error::Spill { .. })));
             assert_eq!(calls, 1);
         }
+    }
+
+    /// `/tmp` may be memory, which is what is short.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_temporary_file_is_where_asked_else_on_a_disk() {
+        use std::{fs, os::fd::AsRawFd};
+
+        let place = |given: Option<OsString>| {
+            let spilled = Spilled::new(given).unwrap();
+            let link = fs::read_link(format!("/proc/self/fd/{}", spilled.file.as_raw_fd())).unwrap();
+            assert!(link.starts_with(fs::canonicalize(&spilled.folder).unwrap()), "{link:?}");
+            spilled.folder
+        };
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(place(Some(folder.path().into())), folder.path());
+        let usable = tempfile::tempfile_in("/var/tmp").is_ok();
+        let default = if usable { "/var/tmp".into() } else { env::temp_dir() };
+        assert_eq!([place(None), place(Some(OsString::new()))], [default.clone(), default]);
+
+        let missing = folder.path().join("missing");
+        let Err(error) = Spilled::new(Some(missing.clone().into())) else {
+            panic!("a folder out of nothing")
+        };
+        assert!(error.to_string().starts_with(&format!("{}: no temporary", missing.display())), "{error}");
     }
 
     #[cfg(target_os = "linux")]

@@ -25,7 +25,7 @@ use tollgate::{Algorithm, Nanos, Pacing};
 use super::{Arrival, BATCH, Stopped};
 use crate::{
     json::{Outcome, Peak, Waits},
-    lineup::{Limiter, Name, Settings},
+    lineup::{Limiter, Name, Settings, Unfit},
     truth::Truth,
 };
 
@@ -40,9 +40,10 @@ pub(super) struct Lane {
     name: Name,
     phase: u32,
     settings: Settings,
-    /// By key: its seat, which is its place in the limiters and in the truth, or [`NOWHERE`].
+    /// By key, the first of which there is from the start: its seat, which is its place in the limiters and in the
+    /// truth, or [`NOWHERE`].
     seats: Vec<u32>,
-    /// By seat: the key that has it, or had it last.
+    /// By seat: the key that has it, or had it last, or (the first seat) will have it.
     owners: Vec<usize>,
     /// Seats that nobody has.
     free: Vec<u32>,
@@ -71,24 +72,24 @@ enum Limiters {
 // === impl Lane ===
 
 impl Lane {
-    /// An algorithm in one phase.
+    /// An algorithm in one phase. The limiter that shows whether it takes the settings is the first key's.
     ///
     /// # Errors
-    /// [`Stopped`] if it does not take the settings.
-    pub(super) fn new(name: Name, phase: u32, settings: &Settings) -> Result<Self, Stopped> {
-        let first = settings.build(name, phase).map_err(|why| Stopped { name, why, made: 0 })?;
+    /// [`Unfit`] if it does not.
+    pub(super) fn new(name: Name, phase: u32, settings: &Settings) -> Result<Self, Unfit> {
+        let first = settings.build(name, phase)?;
         let bytes = first.bytes() as u64;
         let limiters = match first {
-            Limiter::Gate(_) => Limiters::Gates(Vec::new()),
-            Limiter::Queue(_) => Limiters::Queues(Vec::new()),
+            Limiter::Gate(gate) => Limiters::Gates(vec![gate]),
+            Limiter::Queue(queue) => Limiters::Queues(vec![*queue]),
         };
         Ok(Self {
             name,
             phase,
             settings: settings.clone(),
-            seats: Vec::new(),
-            owners: Vec::new(),
-            free: Vec::new(),
+            seats: vec![NOWHERE],
+            owners: vec![0],
+            free: vec![0],
             sweep_at: SWEEP_MIN,
             limiters,
             truth: Truth::new(&settings.rules),
@@ -290,13 +291,33 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// A limiter may be large, so none is built that no key uses but the one that a lane starts with.
+    #[test]
+    fn the_first_limiter_is_the_first_keys() {
+        let rules = vec![Rule::new(2, Duration::from_millis(50))];
+        let settings = Settings { rules, buckets: Some(5), burst: None };
+        for name in Name::ALL {
+            let mut lane = Lane::new(name, 0, &settings).unwrap();
+            for (keys, limiters) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
+                let batch: Vec<Arrival> = (0..keys).map(|key| Arrival { key, at: MS }).collect();
+                lane.replay(&batch).unwrap();
+                let made = match &lane.limiters {
+                    Limiters::Gates(gates) => gates.len(),
+                    Limiters::Queues(queues) => queues.len(),
+                };
+                assert_eq!((made, lane.in_use()), (limiters, keys), "{name}");
+            }
+        }
+    }
+
     /// I3: sweeping before every batch changes no figure and keeps the seats to the keys that are not quiet.
     #[test]
     fn quiet_keys_lose_their_limiters_unseen() {
         let rules = vec![Rule::new(2, Duration::from_millis(50))];
-        let settings = Settings { rules, buckets: 5, burst: None };
+        let settings = Settings { rules, buckets: Some(5), burst: None };
         let figures = |sweep: bool| {
-            let mut replay = Replay::new(&Name::ALL, &settings, sweep).unwrap();
+            let mut replay = Replay::new(&settings, sweep);
+            Name::ALL.iter().for_each(|&name| replay.add(name).unwrap());
             let mut chance = 1_u64;
             for i in 0..5 * BATCH as u64 {
                 replay.lanes.iter_mut().for_each(|lane| lane.sweep_at = 0);

@@ -39,6 +39,9 @@ fn all(bound: u8) -> Result<(), String> {
     let buckets = check(RacingReset::default, exact()).scenario(late);
     died("a bucket array whose reset races", &buckets, bound, Property::OverLimit)?;
 
+    if cfg!(tollgate_shuttle) {
+        return unseen(bound); // The others are about memory orders, and what loom would miss.
+    }
     let litmus = |publish, observe| {
         let make = move || Message { data: AtomicU64::new(0), flag: AtomicU64::new(0), publish, observe };
         check(make, Spec::oracle(Anything))
@@ -55,11 +58,16 @@ fn all(bound: u8) -> Result<(), String> {
         .scenario(Scenario::new("hidden").thread([acquire(READ, 0)]).thread([acquire(WRITE, 0)]));
     died("a load before a rival that loads and swaps", &hidden, bound.min(1), Property::NoPanic)?;
 
-    let unseen = check(Unseen::default, exact()).scenario(race()).trusted().bound(bound).run();
-    if !matches!(unseen.outcome, Outcome::Inconclusive { .. }) {
-        return Err("void: a limiter on unmodelled atomics got a verdict".into());
+    unseen(bound)
+}
+
+fn unseen(bound: u8) -> Result<(), String> {
+    let race = Scenario::new("race").thread([acquire(1, 5)]).thread([acquire(1, 5)]);
+    let unseen = check(Unseen::default, Spec::exact(&[(1, 10)])).scenario(race).trusted().bound(bound).run();
+    match unseen.outcome {
+        Outcome::Inconclusive { why } if why.contains("no atomic access") => Ok(()),
+        _ => Err("void: a limiter on unmodelled atomics got a verdict".into()),
     }
-    Ok(())
 }
 
 fn died(name: &str, check: &crate::Check, bound: u8, property: Property) -> Result<(), String> {

@@ -13,6 +13,9 @@ use crate::{
     trace::{SiteOrder, Weakening},
 };
 
+/// Whether the interleavings within a bound are run one and all. Otherwise chance picks.
+const EXHAUSTS: bool = cfg!(all(tollgate_loom, not(tollgate_shuttle)));
+
 /// Executions that shrinking spends on one smaller scenario.
 const SHRINK_EXECUTIONS: u64 = 20_000;
 
@@ -29,6 +32,7 @@ pub struct Check {
     frozen_bound: Option<u8>,
     max_executions: u64,
     max_time: Duration,
+    seed: u64,
     steps_max: u32,
     alone_max: u32,
     shrink: bool,
@@ -75,6 +79,7 @@ pub fn check<L: Limiter>(make: impl Fn() -> L + Send + Sync + 'static, spec: Spe
         frozen_bound: Some(1),
         max_executions: 500_000,
         max_time: Duration::from_secs(120),
+        seed: 0,
         steps_max: 200,
         alone_max: 200,
         shrink: true,
@@ -146,6 +151,14 @@ impl Check {
         self
     }
 
+    /// Seeds the random schedules that `--cfg tollgate_shuttle` beside `--cfg tollgate_loom` runs instead of all within
+    /// the bound: [`max_executions`](Check::max_executions) of them, under sequentially consistent words and with
+    /// calls in the order of real time. For long scenarios. A run that finds nothing is inconclusive.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
     /// The most atomic steps that a call may take while others run or are frozen; the default is 200. It must
     /// exceed what rivals that do finish can cost it.
     pub fn max_steps(mut self, steps: u32) -> Self {
@@ -183,7 +196,8 @@ impl Check {
         self
     }
 
-    /// Shows one execution of the first scenario: `bound` and number as the report of a failure tells them.
+    /// Shows one execution of the first scenario: `bound` and number as the report of a failure tells them. An earlier
+    /// one that breaks a promise ends the replay instead; one that keeps them all is inconclusive.
     pub fn replay(mut self, bound: Option<u8>, execution: u64) -> Self {
         self.replay = Some((bound, execution));
         self
@@ -226,7 +240,7 @@ impl Check {
                     break;
                 }
                 let broken = self.run_all(&mut report, scenario);
-                if !broken && cfg!(tollgate_loom) && self.frozen_bound.is_some() {
+                if !broken && EXHAUSTS && self.frozen_bound.is_some() {
                     self.run_frozen(&mut report, scenario);
                 }
             }
@@ -256,6 +270,7 @@ impl Check {
             alone_max: self.alone_max,
             executions_max: self.max_executions,
             deadline: Instant::now() + self.max_time,
+            seed: self.seed,
             replay: None,
             weakenings: self.weakenings.clone(),
         }
@@ -270,8 +285,10 @@ impl Check {
     ) -> Vec<(Option<u8>, Run)> {
         let mut runs = Vec::new();
         let mut stale = None;
-        let last = if cfg!(tollgate_loom) { most } else { 0 };
-        let bounds = (0..=last).map(Some).chain((self.exhaustive && cfg!(tollgate_loom)).then_some(None));
+        let bounds: Vec<_> = match EXHAUSTS {
+            true => (0..=most).map(Some).chain(self.exhaustive.then_some(None)).collect(),
+            false => vec![None],
+        };
         for bound in bounds {
             let run = engine::run(&Job { freeze, ..self.job(scenario, bound) });
             match &run.end {
@@ -393,7 +410,11 @@ impl Check {
                     smaller.threads.len() == scenario.threads.len()
                         && smaller.threads[thread - 1] == scenario.threads[thread - 1]
                 };
-                if smaller.threads.is_empty() || !freeze.is_none_or(frozen) || smaller.fault().is_some() {
+                let threads = smaller.threads.len() + usize::from(smaller.clock.len() > 1);
+                if threads < if EXHAUSTS { 1 } else { 2 }
+                    || !freeze.is_none_or(frozen)
+                    || smaller.fault().is_some()
+                {
                     continue;
                 }
                 let executions_max = self.max_executions.min(SHRINK_EXECUTIONS);

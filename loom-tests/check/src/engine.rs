@@ -11,6 +11,8 @@ use crate::{
 
 #[cfg(tollgate_loom)]
 mod modelled;
+#[cfg(tollgate_shuttle)]
+mod random;
 #[cfg(tollgate_loom)]
 pub(crate) use modelled::run;
 
@@ -29,6 +31,7 @@ pub(crate) struct Job {
     pub(crate) spec: Spec,
     pub(crate) scenario: Scenario,
     /// Preemptions at most; `None`: any number.
+    #[cfg_attr(tollgate_shuttle, allow(dead_code))]
     pub(crate) bound: Option<u8>,
     /// A thread, and after how many of its atomic steps it is frozen for good.
     pub(crate) freeze: Option<(usize, u32)>,
@@ -36,6 +39,8 @@ pub(crate) struct Job {
     pub(crate) alone_max: u32,
     pub(crate) executions_max: u64,
     pub(crate) deadline: Instant,
+    /// Of random schedules.
+    pub(crate) seed: u64,
     /// Show this execution, whatever it does.
     pub(crate) replay: Option<u64>,
     pub(crate) weakenings: Vec<Weakening>,
@@ -77,6 +82,7 @@ pub(crate) struct Witness {
     pub(crate) stale: bool,
     /// Counted from 1.
     pub(crate) execution: u64,
+    pub(crate) seed: u64,
 }
 
 /// Judges off the model's small stacks.

@@ -16,8 +16,15 @@
 //!
 //! # From "I have a limiter" to "this is its bug"
 //! ## 1. Build it on a door
-//! The model must see every atomic access, so your limiter takes its atomics from [`sync`]. In a crate of its own that
-//! door is a module of a few lines, and only builds with the cfg depend on this crate:
+//! The model must see every atomic access, so your limiter takes its atomics from [`sync`]. To begin with, depend on
+//! this crate and use them directly: without the cfg it has no dependencies, and its atomics are those of `std`.
+//! ```toml
+//! [dependencies]
+//! tollgate-check = "0.1"
+//! ```
+//! Once the limiter ships, that door becomes a module of a few lines, and only builds with the cfg depend on this
+//! crate. The `impl Limiter` and the tests then stand under `#[cfg(all(test, tollgate_loom))]`, since without the cfg
+//! there is no `tollgate_check` to name:
 //! ```toml
 //! [target.'cfg(tollgate_loom)'.dependencies]
 //! tollgate-check = "0.1"
@@ -32,8 +39,8 @@
 //! #[cfg(not(tollgate_loom))]
 //! pub(crate) use std::{hint::spin_loop, sync::atomic::{AtomicU64, Ordering}};
 //! ```
-//! Under the model `AtomicU64::new` is not `const`, and words exist only inside a check. Time must be an argument: a
-//! limiter that reads a clock inside cannot be replayed.
+//! Under the model `AtomicU64::new` is not `const`, words exist only inside a check, and a few methods are missing;
+//! [`sync`] lists what there is. Time must be an argument: a limiter that reads a clock inside cannot be replayed.
 //!
 //! ## 2. Implement the trait
 //! ```
@@ -65,9 +72,19 @@
 //! }
 //! ```
 //! [`AtomicExt::named`](sync::AtomicExt::named) is only for reading the trace. A refusal may tell how long to wait; if
-//! it does, that is checked as well.
+//! it does, that is checked as well. Times start anywhere, 0 among them, and may go back from one call to the next:
+//! the standard scenarios try both.
 //!
 //! ## 3. Say what it promises, and run
+//! | your limiter | spec for `limit` in `window` |
+//! |---|---|
+//! | sliding log | `Spec::exact(&[(limit, window)])` |
+//! | fixed window | `Spec::counter(&[(limit, window)], 1, Coverage::Textbook)` |
+//! | sliding window of `n` buckets | `Spec::counter(&[(limit, window)], n, Coverage::Full)` |
+//! | GCRA | `Spec::gcra(limit, window, burst)` |
+//! | token bucket that stores its last refill | as GCRA if time never goes back, else see [`Spec::gcra`] |
+//! | anything else | [`Spec::oracle`] |
+//!
 //! ```
 //! # use tollgate_check::{Limiter, Verdict, sync::{AtomicU64, Ordering}};
 //! # struct OnePerTen(AtomicU64);
@@ -88,10 +105,14 @@
 //! println!("{report}"); // In a test: report.expect_pass();
 //! ```
 //! ```sh
-//! RUSTFLAGS="--cfg tollgate_loom" cargo test --release
+//! RUSTFLAGS="--cfg tollgate_loom" CARGO_TARGET_DIR=target/loom cargo test --release -- --nocapture
 //! ```
-//! Give that command a target folder of its own, since other flags rebuild everything. Without the cfg the same test
-//! runs real threads for a moment and is *inconclusive* at best: it proves nothing.
+//! The target folder is one of its own, since other flags rebuild everything. Cargo hides what a test prints unless it
+//! fails: a test that only prints is `ok` whatever the verdict, so end it with
+//! [`expect_pass`](Report::expect_pass), and pass `--nocapture` to see the report of a pass.
+//!
+//! Without the cfg the same test runs real threads for a moment and is *inconclusive* at best: it proves nothing. Cargo
+//! calls it `ok` all the same, since `expect_pass` then panics only if a promise was broken.
 //!
 //! ## 4. Read the report
 //! ```text
@@ -118,7 +139,16 @@
 //! Read the interleaving from the top; a blank line is a switch of threads. Here T1 looked, T2 looked and took, and T1
 //! took what it had seen: the load and the store must become one compare-and-swap. `--` is the thread that runs the
 //! setup and what comes after; `STALE` marks a load that saw a value which had been replaced, which only a missing
-//! release or acquire allows.
+//! release or acquire allows. Where a word packs several values, [`Check::describe`] gives them names.
+//!
+//! The table above it has a row for each scenario, and one more for each thread that was frozen in it (threads that
+//! make the same calls count as one; a scenario that already failed with all threads running is not run frozen).
+//! `steps` and `alone` are the most atomic steps of a call among others and alone. The same bug tends to break many
+//! rows, so each broken promise is printed once; [`Report::failures`] has them all.
+//!
+//! To see a failure again, paste the line under `replay` and put your own constructor and [`Spec`] for the two dots,
+//! with the settings of the run (weakenings, `max_steps`). The number holds as long as the code does: a change to the
+//! limiter's accesses numbers the executions anew.
 //!
 //! # What is checked
 //! | promise | how |
@@ -135,6 +165,12 @@
 //! The order of the calls is by default that of *happens-before*; see [`Order`]. Specs are [`Spec::exact`],
 //! [`Spec::counter`], [`Spec::gcra`], and [`Spec::oracle`] for a sequential limiter of your own, which is one trait,
 //! [`Oracle`], with a state and a list of right answers.
+//!
+//! A limiter that waits for others (a lock, a flag) is by this not lock-free, and fails. To check its answers alone,
+//! leave the frozen threads out with [`Check::frozen`]`(None)`, and wait by [`sync::spin_loop`]: a wait without it is
+//! taken for a call that does not end. Take a lock by `compare_exchange`: loom tears a `swap`, see below. Waiting
+//! multiplies executions: take two threads rather than three, or less than the two minutes that [`Check::max_time`]
+//! gives each scenario and bound.
 //!
 //! # How far to go
 //! Two or three threads with one or two calls each. Executions grow exponentially with both, so add scenarios rather
@@ -153,6 +189,10 @@
 //! * Loom takes `SeqCst` accesses for `AcqRel`. Executions in which a SeqCst load misses a SeqCst store are dropped
 //!   here, which removes most false alarms (and might hide an execution that mixes weaker accesses to the same word in);
 //!   a proof that rests on SeqCst is still better rewritten.
+//! * Loom can tear a read-modify-write: after `T2 cas(1 => 0)`, `T1 store(2)`, it may let T1's own `swap` see the 0,
+//!   as if its store had come between the two halves of T2's cas. No machine does that, at any order. Only words that
+//!   some thread stores to while another swaps, adds or compares are concerned. If the interleaving of a failure shows
+//!   a read-modify-write that sees something older than its own thread's last store, the alarm is false.
 //! * `compare_exchange_weak` never fails spuriously.
 //! * Stores become visible in finite time. Executions in which a call sees old values without end, or waits by
 //!   [`sync::spin_loop`] without end though nobody is frozen, are given up; the report counts them, and such a row is
@@ -174,6 +214,8 @@ mod engine;
 mod history;
 mod limiter;
 mod report;
+#[cfg(tollgate_loom)]
+mod rt;
 mod scenario;
 mod search;
 mod spec;

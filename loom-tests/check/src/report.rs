@@ -106,6 +106,7 @@ pub struct Failure {
     pub stale: bool,
     /// The number of the execution, for [`Check::replay`](crate::Check::replay).
     pub execution: u64,
+    seed: u64,
     names: Vec<String>,
     describe: Option<Describe>,
 }
@@ -259,6 +260,7 @@ impl Failure {
             events: witness.events,
             stale: witness.stale,
             execution: witness.execution,
+            seed: witness.seed,
             names: witness.names,
             describe,
         }
@@ -296,6 +298,7 @@ impl fmt::Display for Failure {
             Some(0) => writeln!(f, "  needs no preemption: the threads run one after the other")?,
             Some(1) => writeln!(f, "  needs 1 preemption")?,
             Some(n) => writeln!(f, "  needs {n} preemptions")?,
+            None if cfg!(tollgate_shuttle) => writeln!(f, "  found by a random schedule")?,
             None => writeln!(f, "  needs more preemptions than the bound")?,
         }
         if self.stale {
@@ -324,6 +327,9 @@ impl fmt::Display for Failure {
             write!(f, "    check(..).scenario({})", code(&self.scenario))?;
             if let Some((thread, steps)) = self.frozen {
                 write!(f, ".frozen_at({thread}, {steps})")?;
+            }
+            if cfg!(tollgate_shuttle) {
+                write!(f, ".seed({})", self.seed)?;
             }
             writeln!(f, ".replay({bound}, {}).run()", self.execution)?;
         }

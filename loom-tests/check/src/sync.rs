@@ -21,8 +21,12 @@
 //! Every access is traced with the line it stands on. A wrapper of your own around an atomic marks its methods
 //! `#[track_caller]`, so that the line is the algorithm's and not the wrapper's.
 //!
-//! Without the cfg these *are* the types of `std`, at no cost. Under it they differ in one thing: `new` is not
-//! `const`.
+//! Without the cfg these *are* the atomics of `std`, at no cost. Under it `new` is not `const`, a word can only be made
+//! inside a check, and there are these methods: `new`, `load`, `store`, `swap`, `compare_exchange`,
+//! `compare_exchange_weak`, `fetch_and`, `fetch_or`, `fetch_xor`; for the integers also `fetch_add`, `fetch_sub`,
+//! `fetch_max`, `fetch_min`, `fetch_update`, `into_inner`. For `get_mut` take [`AtomicExt::with_mut`], for `try_update`
+//! take `fetch_update`. There are no other widths, no signed integers, no pointers and no locks: a pointer is an index
+//! here, and a lock an [`AtomicBool`] with [`spin_loop`].
 
 #[cfg(not(tollgate_loom))]
 mod real;

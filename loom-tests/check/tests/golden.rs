@@ -1,5 +1,5 @@
 //! The reports of the examples are what their golden files say. `BLESS=1` writes them anew.
-#![cfg(tollgate_loom)]
+#![cfg(all(tollgate_loom, not(tollgate_shuttle)))]
 
 use std::{fs, path::Path};
 

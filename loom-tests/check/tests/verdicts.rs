@@ -1,5 +1,5 @@
 //! Right and wrong limiters get the right verdict, and for the right reason.
-#![cfg(tollgate_loom)]
+#![cfg(all(tollgate_loom, not(tollgate_shuttle)))]
 
 use tollgate_check::{
     Check, Coverage, Limiter, Order, Outcome, Property, Scenario, Spec, Suite, Verdict, acquire, canaries,

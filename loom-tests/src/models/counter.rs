@@ -8,7 +8,10 @@ use tollgate::{Coverage, Window};
 use tollgate_check::{Call, Coverage as Covered, Scenario, Spec, acquire, acquire_by_clock, peek};
 
 use super::{Model, Subject};
-use crate::limiters::{Hot, Told};
+use crate::{
+    deep::{ANY, Asks},
+    limiters::{Hot, Told},
+};
 
 type Rules = &'static [(u64, u64)];
 
@@ -41,6 +44,19 @@ fn told(rules: Rules, buckets: u64) -> Subject {
     let name = format!("{} told", name(rules, buckets));
     let spec = Spec::counter(rules, buckets, Covered::Full);
     Subject::new(name, move || Told(build(rules, buckets, Coverage::Full)), spec)
+}
+
+/// For generated scenarios.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let narrow: [(Rules, u64); 5] =
+        [(&[(3, 2)], 1), (&[(3, 4)], 2), (&[(3, 6)], 3), (&[(3, 8), (2, 4)], 2), (&[(1, 2)], 2)];
+    let both = narrow.iter().flat_map(|&(rules, buckets)| {
+        let (least, window) = rules.iter().fold((u64::MAX, 0), |(l, w), rule| (l.min(rule.0), w.max(rule.1)));
+        let asks =
+            Asks { cost_max: least, peeks: true, refunds: false, apart: ANY, step: rules[0].1, window };
+        [hot(rules, buckets), textbook(rules, buckets), told(rules, buckets)].map(|subject| (subject, asks))
+    });
+    both.collect()
 }
 
 pub(super) fn add(models: &mut Vec<Model>) {

@@ -8,7 +8,11 @@ use tollgate::Log;
 use tollgate_check::{Scenario, Spec, acquire, acquire_by_clock, peek};
 
 use super::{Model, Subject};
-use crate::limiters::{Hot, Told};
+use crate::{
+    deep::{ANY, Asks},
+    limiters::{Hot, Told},
+    oracles::Carried,
+};
 
 type Rules = &'static [(u64, u64)];
 
@@ -44,6 +48,32 @@ fn hot(rules: Rules, max_cost: u64) -> Subject {
 fn told(rules: Rules, max_cost: u64) -> Subject {
     let name = format!("{} told", name(rules, max_cost));
     Subject::new(name, move || Told(build(rules, max_cost)), Spec::exact(rules))
+}
+
+/// Half of what the head of the form with costs keeps of the time, under the model. A whole one later a head may recur,
+/// which `Log` documents: so the newest times of a generated scenario, from the last before its threads on, are less than that apart.
+const HALF_SPAN: u64 = 16;
+
+/// For generated scenarios.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let asks = |rules: Rules, cost_max, apart| {
+        let window = rules.iter().map(|rule| rule.1).max().unwrap_or(0);
+        Asks { cost_max, peeks: true, refunds: false, apart, step: rules[0].1, window }
+    };
+    let mut subjects = Vec::new();
+    for rules in [ONE, TWO, PAIR, TIGHT_FIRST] {
+        subjects.push((hot(rules, 1), asks(rules, 1, ANY)));
+    }
+    for rules in [TWO, THREE, PAIR, TIGHT_FIRST_COSTS] {
+        subjects.push((hot(rules, 3), asks(rules, 2, HALF_SPAN - 1)));
+        let name = format!("{} far", name(rules, 3));
+        let spec = Spec::oracle(Carried { rules, half_span: HALF_SPAN });
+        let far = asks(rules, 2, HALF_SPAN + 4);
+        subjects.push((Subject::new(name, move || Hot(build(rules, 3)), spec), far));
+    }
+    subjects.push((told(TWO, 1), asks(TWO, 1, ANY)));
+    subjects.push((told(THREE, 3), asks(THREE, 3, HALF_SPAN - 1)));
+    subjects
 }
 
 pub(super) fn add(models: &mut Vec<Model>) {

@@ -5,6 +5,7 @@ mod counter;
 mod log;
 mod words;
 
+use crate::deep::Asks;
 use tollgate_check::{Check, Limiter, Scenario, Spec, check};
 
 /// One scenario on one limiter, and what is expected of it.
@@ -42,10 +43,15 @@ pub fn all() -> Vec<Model> {
     models
 }
 
+/// Limiters for generated scenarios.
+pub(crate) fn subjects() -> Vec<(Subject, Asks)> {
+    log::subjects().into_iter().chain(counter::subjects()).chain(words::subjects()).collect()
+}
+
 /// A limiter to make models of.
-struct Subject {
-    name: String,
-    check: Check,
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) check: Check,
 }
 
 impl Subject {

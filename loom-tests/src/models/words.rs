@@ -7,6 +7,7 @@ use tollgate_check::{Scenario, Spec, acquire, acquire_by_clock, peek, refund};
 
 use super::{Model, Subject};
 use crate::{
+    deep::{ANY, Asks},
     limiters::{Hot, Queue, Told},
     oracles,
 };
@@ -17,36 +18,66 @@ fn ns(n: u64) -> Duration {
     Duration::from_nanos(n)
 }
 
+fn gcra() -> Gcra {
+    Gcra::builder(2, ns(WINDOW)).burst(2).build().expect("valid")
+}
+
+fn fixed() -> Fixed {
+    Fixed::builder(2, ns(WINDOW)).build().expect("valid")
+}
+
+fn two() -> TwoWindow {
+    TwoWindow::builder(2, ns(WINDOW)).build().expect("valid")
+}
+
+/// The forms that answer by one word, by the hot path.
+fn hot() -> [Subject; 3] {
+    [
+        Subject::new("gcra 2/10", || Hot(gcra()), Spec::gcra(2, WINDOW, 2)),
+        Subject::new("fixed 2/10", || Hot(fixed()), of_fixed()),
+        Subject::new("two windows 2/10", || Hot(two()), of_two()),
+    ]
+}
+
+fn of_fixed() -> Spec {
+    Spec::oracle(oracles::Fixed { limit: 2, window: WINDOW })
+}
+
+fn of_two() -> Spec {
+    Spec::oracle(oracles::TwoWindow { limit: 2, window: WINDOW })
+}
+
+fn queue() -> Subject {
+    let make = || Queue {
+        pacing: Pacing::builder(1, ns(WINDOW)).queue(2).build().expect("valid"),
+        places: Vec::new().into(),
+    };
+    Subject::new("pacing 1/10", make, Spec::oracle(oracles::Queue { interval: WINDOW, queue: 2 }))
+}
+
+/// For generated scenarios.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let asks = Asks { cost_max: 2, peeks: false, refunds: false, apart: ANY, step: WINDOW, window: WINDOW };
+    let mut subjects: Vec<_> = hot().map(|subject| (subject, asks)).into();
+    subjects.push((queue(), Asks { refunds: true, ..asks }));
+    subjects
+}
+
 pub(super) fn add(models: &mut Vec<Model>) {
-    let gcra = || Gcra::builder(2, ns(WINDOW)).burst(2).build().expect("valid");
-    let fixed = || Fixed::builder(2, ns(WINDOW)).build().expect("valid");
-    let two = || TwoWindow::builder(2, ns(WINDOW)).build().expect("valid");
-    let spec = || Spec::gcra(2, WINDOW, 2);
-    let of_fixed = || Spec::oracle(oracles::Fixed { limit: 2, window: WINDOW });
-    let of_two = || Spec::oracle(oracles::TwoWindow { limit: 2, window: WINDOW });
-    for subject in [
-        Subject::new("gcra 2/10", move || Hot(gcra()), spec()),
-        Subject::new("fixed 2/10", move || Hot(fixed()), of_fixed()),
-        Subject::new("two windows 2/10", move || Hot(two()), of_two()),
-    ] {
+    for subject in hot() {
         one_word(models, &subject);
     }
     let a = acquire;
     let waits =
         Scenario::new("waits").setup([a(2, 3)]).thread([a(1, 7)]).thread([a(1, 12)]).after([a(2, 12)]);
     models.extend([
-        Subject::new("gcra 2/10 told", move || Told(gcra()), spec())
+        Subject::new("gcra 2/10 told", move || Told(gcra()), Spec::gcra(2, WINDOW, 2))
             .model(waits.clone().thread([peek(1, 8)]))
             .exhaustive(),
         Subject::new("fixed 2/10 told", move || Told(fixed()), of_fixed()).model(waits.clone()).exhaustive(),
         Subject::new("two windows 2/10 told", move || Told(two()), of_two()).model(waits).exhaustive(),
     ]);
-    let make = || Queue {
-        pacing: Pacing::builder(1, ns(WINDOW)).queue(2).build().expect("valid"),
-        places: Vec::new().into(),
-    };
-    let queue =
-        Subject::new("pacing 1/10", make, Spec::oracle(oracles::Queue { interval: WINDOW, queue: 2 }));
+    let queue = queue();
     models.extend([
         queue
             .model(

@@ -61,7 +61,7 @@ pub(super) fn glance(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
     let (pos, index) = log.ring.after(lap_back, log.ring.index(Pos(newest.seen.0)), cost - 1);
     let slot = log.ring.slot_at(&log.block, index).load(Acquire); // O2
     // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
-    if !log.look_backs[0].is_past(slot, Stamp::new(now.max(newest.time))) {
+    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {
         return unmoved(log, &newest).then_some(false); // L2
     }
     if !now.in_range() || !slot.is_of(pos) {

@@ -30,22 +30,22 @@ mod costs;
 mod ring;
 mod unit;
 
-use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Block, decision::History, rule::Rules,
+    ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Owned, decision::History, rule::Rules,
     sync::SPAN_BITS_MAX,
 };
-use ring::{Geometry, Head, LogBlock, LogLook, LookBack, Pos, Stamp};
+use ring::{Geometry, Head, Heads, LogLook, LookBack, Pos, Slot, Stamp};
 
 /// The largest limit of a log: 2^30, which takes 8 GiB.
 const LIMIT_MAX: u64 = 1 << 30;
 
 /// An exact sliding-window log: at most `limit` permits in any window, to the nanosecond.
 ///
-/// Memory is 8 bytes for each permit of the largest limit, taken once. Several rules share it and are taken
-/// together or not at all. Any number of threads may call it at once; a refusal stores nothing.
+/// Memory is 8 bytes for each permit of the largest limit, taken once and touched as it is first used (where the
+/// system gives zeroed memory untouched). Several rules share it and are taken together or not at all. Any number
+/// of threads may call it at once; a refusal stores nothing.
 ///
 /// # Guarantees
 /// Never over: no window of the recorded times holds more than the limit, under any interleaving. Never falsely
@@ -53,11 +53,11 @@ const LIMIT_MAX: u64 = 1 << 30;
 /// loses at most its own permits.
 ///
 /// With costs above 1 the newest time is kept in `span` bits of a word (52 for a limit of 1,000, 42 for a
-/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call that was itself, or whose rival was,
-/// delayed inside the library while the passed times moved on by more than half of `2^span` nanoseconds (26
-/// days, 36 minutes) can be judged at a time later than its own, up to its rival's; the limit holds all the same
-/// unless the delayed call's own head word recurs to the bit, which takes a multiple of `2^span` nanoseconds
-/// and of twice the capacity in permits at once.
+/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call whose passed time lies more than half of
+/// `2^span` nanoseconds (26 days, 36 minutes) behind that of an earlier call which died, or lost a race, on its
+/// way to that time can be judged at a time up to that one; no window holds more than the limit all the same.
+/// That last needs one assumption: no caller sleeps inside a call until its head word has come round to the
+/// bit, after a multiple of `2^span` nanoseconds and, at once, of twice the capacity in permits.
 ///
 /// # Cost
 /// Admission: two CASes, one of them on the head's line. Refusal: loads. O(number of rules), whatever the limit,
@@ -90,7 +90,7 @@ pub struct Log {
     pos_bits: u32,
     span_mask: u64,
     ring: Geometry,
-    block: Box<LogBlock>,
+    block: Owned<Heads, Slot>,
 }
 
 /// [`Log::glances`].
@@ -219,7 +219,7 @@ impl LogBuilder {
             pos_bits,
             span_mask: (1 << span_bits) - 1,
             ring,
-            block: Block::zeroed(cap as usize)?,
+            block: Owned::zeroed(cap as usize)?,
         })
     }
 }

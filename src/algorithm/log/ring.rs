@@ -74,6 +74,8 @@ pub(super) struct LookBack {
     /// The least `stamp - slot` of an admission that has left the window: twice the window. A slot never written
     /// lacks the [`WRITTEN`] of the stamp and is always past.
     past: u64,
+    /// The same for a stamp without its [`WRITTEN`], in signed numbers: one constant less in a glance.
+    past_plain: i64,
 }
 
 /// One look: the end of the history and its newest time, good while `seen` still stands in the head word.
@@ -128,13 +130,20 @@ impl Stamp {
 
 impl LookBack {
     pub(super) fn new(rule: crate::Rule) -> Self {
-        Self { limit: rule.limit, past: rule.window.as_nanos() << 1 }
+        let past = rule.window.as_nanos() << 1;
+        Self { limit: rule.limit, past, past_plain: past.wrapping_sub(WRITTEN).cast_signed() }
     }
 
     /// Whether an admission has left the window at `at`, which is not before it.
     #[inline]
     pub(super) fn is_past(self, slot: Slot, at: Stamp) -> bool {
         at.0.wrapping_sub(slot.0) >= self.past
+    }
+
+    /// [`is_past`](Self::is_past) at `Stamp::new(at)`.
+    #[inline]
+    pub(super) fn is_past_at(self, slot: Slot, at: Nanos) -> bool {
+        (at.as_nanos() << 1 | 1).wrapping_sub(slot.0).cast_signed() >= self.past_plain
     }
 
     /// How long an admission stays in the window after `at`: zero if it has left.
@@ -269,5 +278,34 @@ impl Look for LogLook<'_> {
             return Some(Nanos::ZERO);
         }
         self.still(self.stay(keep + 1, rule)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rule;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Both forms of the question agree, to the ends of the range, for slots never written too.
+        #[test]
+        fn past_is_past_in_either_form(
+            window in prop_oneof![1..9u64, 1..=Nanos::MAX.as_nanos(), Just(Nanos::MAX.as_nanos())],
+            time in prop_oneof![0..9u64, 0..=Nanos::MAX.as_nanos(), Just(Nanos::MAX.as_nanos())],
+            since in prop_oneof![0..9u64, 0..=Nanos::MAX.as_nanos()],
+            near in 0..3u64,
+            parity in 0..2u64,
+        ) {
+            let rule = LookBack::new(Rule { limit: 1, window: Nanos::from_nanos(window) });
+            for at in [time + since, time + window - 1 + near, Nanos::MAX.as_nanos()] {
+                let at = Nanos::from_nanos(at.clamp(time, Nanos::MAX.as_nanos()));
+                let slot = Stamp::new(Nanos::from_nanos(time)).slot(Pos(parity));
+                let past = at.as_nanos() - time >= window;
+                prop_assert_eq!(rule.is_past(slot, Stamp::new(at)), past);
+                prop_assert_eq!(rule.is_past_at(slot, at), past);
+                prop_assert!(rule.is_past(Slot(0), Stamp::new(at)) && rule.is_past_at(Slot(0), at));
+            }
+        }
     }
 }

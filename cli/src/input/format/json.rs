@@ -60,9 +60,11 @@ const PATHS: &[&str] = &[
     "request.uri",
     "httprequest.requesturl",
     "url",
-    "request",
+    REQUEST,
     "target",
 ];
+/// Holds a request line, at least where servers write it.
+const REQUEST: &str = "request";
 const USERS: &[&str] =
     &["remote_user", "user", "user_id", "userid", "username", "user.name", "user.id", "request.user"];
 const DURATION: &str = "request_time";
@@ -143,22 +145,31 @@ impl Parser for Json {
         if *want == Want::Nothing {
             return Ok(Parsed { stamp, took, key: b"" });
         }
-        let value = match names.into_iter().flatten().find_map(scalar) {
-            Some(Cow::Borrowed(value)) => value.as_bytes(),
-            Some(Cow::Owned(value)) => {
+        let values = names.into_iter().zip(&paths[2..]);
+        let found = values.flat_map(|(value, name)| Some((scalar(value?)?, name))).next();
+        let (value, name) = match found {
+            Some((Cow::Borrowed(value), name)) => (value.as_bytes(), name.as_str()),
+            Some((Cow::Owned(value), name)) => {
                 *unescaped = value;
-                unescaped.as_bytes()
+                (unescaped.as_bytes(), name.as_str())
             }
-            None => b"",
+            None => (&b""[..], ""),
         };
         let value = match want {
-            // A whole request line, or only its target.
-            Want::Path if !value.starts_with(b"/") && value.contains(&b' ') => path(value),
-            Want::Path => without_query(value),
+            Want::Path => target(value, name),
             _ => value,
         };
         Ok(Parsed { stamp, took, key: given(value, want)? })
     }
+}
+
+/// The path in the field `name`, which holds a whole request line or only its target.
+fn target<'v>(value: &'v [u8], name: &str) -> &'v [u8] {
+    let blank = value.contains(&b' ');
+    let is_target = value.starts_with(b"/") || !blank && value.windows(3).any(|three| three == b"://");
+    // Clients send what is no request line, and one word of it is no target.
+    let is_line = !is_target && (blank || name == REQUEST);
+    if is_line { path(value) } else { without_query(value) }
 }
 
 /// Finds in an object what it has of the paths looked for.
@@ -299,7 +310,11 @@ mod tests {
         assert_eq!(key(Want::Client, r#""client":{"port":5},"source":{"ip":"::1"}"#).as_deref(), Ok("::1"));
         assert_eq!(key(Want::Client, r#""remote_addr":"-""#), Err("it has no client"));
         assert_eq!(key(Want::Path, r#""request":"GET /a?b HTTP/1.1""#).as_deref(), Ok("/a"));
+        assert_eq!(key(Want::Path, r#""request":"/a?b""#).as_deref(), Ok("/a"));
+        assert_eq!(key(Want::Path, r#""request":"http://h/a?b""#).as_deref(), Ok("http://h/a"));
+        assert_eq!(key(Want::Path, r#""request":"GET http://h/a?b HTTP/1.1""#).as_deref(), Ok("http://h/a"));
         assert_eq!(key(Want::Path, r#""uri":"/a b?c""#).as_deref(), Ok("/a b"));
+        assert_eq!(key(Want::Path, r#""uri":"*""#).as_deref(), Ok("*"));
         assert_eq!(key(Want::Path, r#""request":{"uri":"/a?b"}"#).as_deref(), Ok("/a"));
         assert_eq!(key(Want::User, r#""user_id":42"#).as_deref(), Ok("42"));
         assert_eq!(key(Want::User, r#""user":null"#), Err("it has no user"));
@@ -310,6 +325,18 @@ mod tests {
             Ok("curl")
         );
         assert_eq!(key(agent, r#""headers":{"User-Agent":[]}"#), Err("it has no such header"));
+    }
+
+    /// The same requests as in the test of the common log format.
+    #[test]
+    fn requests_that_are_not_http_have_no_path() {
+        for request in ["", "-", r"\\x16\\x03\\x01", r"\u0016\u0003\u0001", "GET"] {
+            assert_eq!(
+                key(Want::Path, &format!(r#""request":"{request}""#)),
+                Err("it has no path"),
+                "{request}"
+            );
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Under loom.
+//! Under loom, or shuttle.
 
 use std::{
     collections::HashSet,
@@ -10,20 +10,23 @@ use std::{
 use super::{End, Job, Run, Witness, judge, message, quietly};
 use crate::{
     Limiter,
-    history::{History, MAIN},
+    history::{History, MAIN, Order},
     limiter::{Call, When},
+    rt::thread,
     search::{Broken, Property},
     sync::{AtomicExt, AtomicU64, Ordering},
     trace::{self, Ghost, Mode, SiteOrder, Unwound},
 };
 
 /// Branches of one execution at most; a call's own bound on steps is met long before.
+#[cfg(not(tollgate_shuttle))]
 const BRANCHES_MAX: usize = 20_000;
 
 /// Executions in which to look for a witness that needs no old value, after one that does.
 const BETTER_MAX: u64 = 20_000;
 
 /// Ends the exploration from inside.
+#[cfg_attr(tollgate_shuttle, allow(dead_code))]
 struct Stop;
 
 #[derive(Default)]
@@ -41,22 +44,16 @@ struct Tally {
 
 pub(crate) fn run(job: &Job) -> Run {
     let tally = Arc::new(Mutex::new(Tally::default()));
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = job.bound.map(usize::from);
-    model.max_branches = BRANCHES_MAX;
-    model.max_permutations = None;
-    model.max_duration = None;
-    model.location = false;
     let ended = quietly(|| {
         let (job, tally) = (job.clone(), tally.clone());
-        catch_unwind(AssertUnwindSafe(move || model.check(move || execute(&job, &tally))))
+        catch_unwind(AssertUnwindSafe(|| explore(job, tally)))
     });
     trace::with(|ghost| ghost.mode = Mode::Off);
     let mut tally = std::mem::take(&mut *lock(&tally));
     let end = match ended {
         Ok(()) => tally.end.take().unwrap_or(End::Complete),
         Err(payload) if payload.is::<Stop>() => tally.end.take().expect("who stops says why"),
-        Err(payload) => loom_gave_up(&message(&*payload), tally.executions),
+        Err(payload) => checker_gave_up(&message(&*payload), tally.executions, job.seed),
     };
     let end = match (end, tally.stale.take()) {
         (End::Complete | End::Cut(_), Some(stale)) => End::Broken(stale),
@@ -65,6 +62,44 @@ pub(crate) fn run(job: &Job) -> Run {
     trace::with(|ghost| take_from(ghost, &mut tally));
     let Tally { executions, given_up, .. } = tally;
     Run { executions, given_up, end, most: tally.most, sites: tally.sites, frozen: tally.frozen }
+}
+
+#[cfg(not(tollgate_shuttle))]
+fn explore(job: Job, tally: Arc<Mutex<Tally>>) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = job.bound.map(usize::from);
+    model.max_branches = BRANCHES_MAX;
+    model.max_permutations = None;
+    model.max_duration = None;
+    model.location = false;
+    model.check(move || {
+        if enough(&job, &mut lock(&tally)) {
+            resume_unwind(Box::new(Stop));
+        }
+        execute(&job, &tally);
+    });
+}
+
+#[cfg(tollgate_shuttle)]
+fn explore(job: Job, tally: Arc<Mutex<Tally>>) {
+    let (asked, of) = (job.clone(), tally.clone());
+    let enough = move || enough(&asked, &mut lock(&of));
+    super::random::explore(job.seed, enough, move || execute(&job, &tally));
+}
+
+/// Whether to end before the next execution; else counts it.
+fn enough(job: &Job, tally: &mut Tally) -> bool {
+    if tally.end.is_none() {
+        if tally.stale.as_ref().is_some_and(|stale| tally.executions >= stale.execution + BETTER_MAX) {
+            tally.end = Some(End::Complete); // Replaced by the stale witness.
+        } else if tally.executions >= job.executions_max {
+            tally.end = Some(End::Cut(format!("stopped after {} executions", tally.executions)));
+        } else if tally.executions % 64 == 63 && Instant::now() >= job.deadline {
+            tally.end = Some(End::Cut(format!("out of time after {} executions", tally.executions)));
+        }
+    }
+    tally.executions += u64::from(tally.end.is_none());
+    tally.end.is_some()
 }
 
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
@@ -80,25 +115,8 @@ fn take_from(ghost: &mut Ghost, tally: &mut Tally) {
     tally.sites.dedup();
 }
 
-/// One execution, in loom's first thread.
+/// One execution, in the checker's first thread.
 fn execute(job: &Job, shared: &Arc<Mutex<Tally>>) {
-    {
-        let mut tally = lock(shared);
-        if tally.end.is_none() {
-            if tally.stale.as_ref().is_some_and(|stale| tally.executions >= stale.execution + BETTER_MAX) {
-                tally.end = Some(End::Complete); // Replaced by the stale witness.
-            } else if tally.executions >= job.executions_max {
-                tally.end = Some(End::Cut(format!("stopped after {} executions", tally.executions)));
-            } else if tally.executions % 64 == 63 && Instant::now() >= job.deadline {
-                tally.end = Some(End::Cut(format!("out of time after {} executions", tally.executions)));
-            }
-        }
-        if tally.end.is_some() {
-            drop(tally);
-            resume_unwind(Box::new(Stop));
-        }
-        tally.executions += 1;
-    }
     trace::reset(job.scenario.threads.len() + usize::from(job.scenario.clock.len() > 1));
     trace::with(|ghost| {
         ghost.freeze = job.freeze;
@@ -125,18 +143,18 @@ fn threads(job: &Job) {
         return;
     }
     trace::with(|ghost| ghost.mode = Mode::Together);
-    let main = loom::thread::current();
-    let mut count = 0;
-    let mut spawn = |body: Box<dyn FnOnce(usize)>| {
+    let main = thread::current();
+    let (mut count, mut hands) = (0, Vec::new());
+    let mut spawn = |body: Box<dyn FnOnce(usize) + Send>| {
         count += 1;
         let (thread, main) = (count, main.clone());
-        loom::thread::spawn(move || {
-            let id = loom::thread::current().id();
+        hands.push(thread::spawn(move || {
+            let id = thread::current().id();
             trace::with(|ghost| ghost.register(thread, id));
             body(thread);
             trace::with(|ghost| ghost.finished += 1);
             main.unpark();
-        });
+        }));
     };
     for calls in &scenario.threads {
         let (calls, limiter, clock) = (calls.clone(), limiter.clone(), clock.clone());
@@ -148,9 +166,13 @@ fn threads(job: &Job) {
         let (times, clock) = (scenario.clock[1..].to_vec(), clock.clone());
         spawn(Box::new(move |_| times.iter().for_each(|&time| clock.store(time, Ordering::Relaxed))));
     }
+    // Shuttle may wake who parks for no reason, again and again.
+    if cfg!(tollgate_shuttle) {
+        hands.drain(..).for_each(|hand| drop(hand.join()));
+    }
     // Not `join`: loom's prints to stderr. Parking loses no order either: who unparks hands on all it has seen.
     while trace::with(|ghost| ghost.finished) < count {
-        loom::thread::park();
+        thread::park();
     }
     trace::with(|ghost| ghost.mode = Mode::Alone);
     scenario.after.iter().all(|call| make_call(MAIN, call, &*limiter, &clock));
@@ -203,12 +225,14 @@ fn conclude(job: &Job, tally: &mut Tally) {
         gave_up: bool,
         impossible: bool,
     }
+    // With sequentially consistent words, what returned is known.
+    let order = if cfg!(tollgate_shuttle) { Order::RealTime } else { job.spec.order };
     let seen = trace::with(|ghost| {
         ghost.mode = Mode::Off;
         let records = ghost.records.iter().filter(|record| record.began != u32::MAX).cloned().collect();
         Seen {
             broken: ghost.broken.take(),
-            history: History::new(records, job.spec.order),
+            history: History::new(records, order),
             steps: (1..=job.scenario.threads.len()).map(|thread| ghost.steps_of(thread)).sum(),
             frozen: ghost.frozen,
             gave_up: ghost.gave_up,
@@ -247,7 +271,7 @@ fn conclude(job: &Job, tally: &mut Tally) {
         Ok(()) => {}
         Err(Broken::Unjudged(why)) => tally.end = Some(End::Void(why)),
         Err(Broken::Property(property, words)) => {
-            let witness = Box::new(witness(property, words, tally.executions));
+            let witness = Box::new(witness(property, words, tally.executions, job.seed));
             if witness.stale && !asked {
                 tally.stale.get_or_insert(witness);
             } else {
@@ -257,7 +281,7 @@ fn conclude(job: &Job, tally: &mut Tally) {
     }
 }
 
-fn witness(property: Property, words: String, execution: u64) -> Witness {
+fn witness(property: Property, words: String, execution: u64, seed: u64) -> Witness {
     trace::with(|ghost| Witness {
         property,
         words,
@@ -266,11 +290,12 @@ fn witness(property: Property, words: String, execution: u64) -> Witness {
         names: ghost.word_names(),
         stale: ghost.stale,
         execution,
+        seed,
     })
 }
 
-/// A panic of loom itself.
-fn loom_gave_up(message: &str, execution: u64) -> End {
+/// A panic of the checker itself.
+fn checker_gave_up(message: &str, execution: u64, seed: u64) -> End {
     let first = message.lines().next().unwrap_or_default();
     let property = if message.contains("Causality violation") || message.contains("Concurrent") {
         Property::DataRace
@@ -279,7 +304,7 @@ fn loom_gave_up(message: &str, execution: u64) -> End {
     } else if message.contains("leaked") {
         Property::NoLeak
     } else {
-        return End::Void(format!("loom stopped in execution {execution}: {first}"));
+        return End::Void(format!("the checker stopped in execution {execution}: {first}"));
     };
-    End::Broken(Box::new(witness(property, first.to_string(), execution)))
+    End::Broken(Box::new(witness(property, first.to_string(), execution, seed)))
 }

@@ -87,6 +87,7 @@ pub(crate) fn run(job: &Job) -> Run {
                     names: vec![],
                     stale: false,
                     execution: run.executions,
+                    seed: 0,
                 }));
                 return run;
             }

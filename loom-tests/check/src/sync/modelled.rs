@@ -1,21 +1,26 @@
-//! Loom's types, traced.
+//! The checker's types, traced.
 //!
 //! While only one thread runs (before the others start and after they are done) an access goes to the word directly
 //! instead of through loom's scheduler: same values, no branches, and no store history used up.
 
 use std::{cell, panic::Location, sync::atomic::Ordering};
 
-pub use loom::sync::Arc;
+pub use crate::rt::sync::Arc;
 
 use super::AtomicExt;
-use crate::trace::{self, Effect, Op};
+#[cfg(tollgate_shuttle)]
+use crate::rt::sync::WithMut as _;
+use crate::{
+    rt,
+    trace::{self, Effect, Op},
+};
 
 macro_rules! atomic {
     ($(#[$meta:meta])* $name:ident: $value:ty) => {
         $(#[$meta])*
         #[derive(Debug)]
         pub struct $name {
-            inner: cell::UnsafeCell<loom::sync::atomic::$name>,
+            inner: cell::UnsafeCell<rt::sync::atomic::$name>,
             word: u32,
         }
 
@@ -28,7 +33,7 @@ macro_rules! atomic {
             #[track_caller]
             pub fn new(value: $value) -> Self {
                 let word = trace::new_word(Some(value as u64));
-                Self { inner: cell::UnsafeCell::new(loom::sync::atomic::$name::new(value)), word }
+                Self { inner: cell::UnsafeCell::new(rt::sync::atomic::$name::new(value)), word }
             }
 
             /// The value, for good.
@@ -37,7 +42,7 @@ macro_rules! atomic {
                 self.with_mut(|value| *value)
             }
 
-            fn inner(&self) -> &loom::sync::atomic::$name {
+            fn inner(&self) -> &rt::sync::atomic::$name {
                 // SAFETY: contract of `UnsafeCell`: the `&mut` in `alone` never lives across a call of this.
                 unsafe { &*self.inner.get() }
             }
@@ -353,7 +358,7 @@ pub fn yield_now() {
 /// A cell whose accesses the model checks for data races.
 #[derive(Debug)]
 pub struct UnsafeCell<T> {
-    inner: loom::cell::UnsafeCell<T>,
+    inner: rt::cell::UnsafeCell<T>,
     word: u32,
 }
 
@@ -361,7 +366,7 @@ impl<T> UnsafeCell<T> {
     /// A cell that holds `value`.
     #[track_caller]
     pub fn new(value: T) -> Self {
-        Self { inner: loom::cell::UnsafeCell::new(value), word: trace::new_word(None) }
+        Self { inner: rt::cell::UnsafeCell::new(value), word: trace::new_word(None) }
     }
 
     /// The value.

@@ -10,6 +10,7 @@ use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening, happens::Age}
 use crate::{
     history::{MAIN, Record},
     limiter::Call,
+    rt::thread,
     scenario::THREADS_MAX,
     search::{Broken, Property},
 };
@@ -42,7 +43,7 @@ const ALL: usize = THREADS_MAX + 1;
 pub(crate) struct Ghost {
     pub(crate) mode: Mode,
     /// The thread whose place this is.
-    ids: Vec<Option<loom::thread::ThreadId>>,
+    ids: Vec<Option<thread::ThreadId>>,
     /// Moments: one for each access and each end of a call.
     now: u32,
     pub(crate) events: Vec<Event>,
@@ -93,7 +94,7 @@ pub(crate) fn reset(threads: usize) {
         ghost.now = 0;
         ghost.ids.clear();
         ghost.ids.resize(ALL, None);
-        ghost.ids[MAIN] = Some(loom::thread::current().id());
+        ghost.ids[MAIN] = Some(thread::current().id());
         ghost.events.clear();
         ghost.records.clear();
         ghost.open = Default::default();
@@ -107,14 +108,15 @@ pub(crate) fn reset(threads: usize) {
         ghost.impossible = false;
         ghost.words.clear();
         ghost.happens.clear();
-        ghost.shadows.reset(threads);
+        // Shuttle has no blind spot that shadows would fill.
+        ghost.shadows.reset(if cfg!(tollgate_shuttle) { 0 } else { threads });
         ghost.broken = None;
     });
 }
 
 impl Ghost {
     /// Says which place the running thread has.
-    pub(crate) fn register(&mut self, thread: usize, id: loom::thread::ThreadId) {
+    pub(crate) fn register(&mut self, thread: usize, id: thread::ThreadId) {
         self.ids[thread] = Some(id);
     }
 
@@ -260,7 +262,7 @@ fn current() -> Option<(usize, Mode)> {
     if with(|ghost| ghost.mode == Mode::Off) {
         return None;
     }
-    let id = loom::thread::current().id();
+    let id = thread::current().id();
     with(|ghost| ghost.ids.iter().position(|other| *other == Some(id)).map(|thread| (thread, ghost.mode)))
 }
 
@@ -364,13 +366,13 @@ pub(crate) fn plain<R>(at: &'static Location<'static>, word: u32, op: Op, make: 
 pub(crate) fn fence(at: &'static Location<'static>, order: Ordering) {
     without_word(at, Op::Fence, Some(order), |used| {
         if let Some(used) = used {
-            loom::sync::atomic::fence(used);
+            crate::rt::sync::atomic::fence(used);
         }
     });
 }
 
 pub(crate) fn wait(at: &'static Location<'static>) {
-    without_word(at, Op::Wait, None, |_| loom::thread::yield_now());
+    without_word(at, Op::Wait, None, |_| thread::yield_now());
 }
 
 fn without_word(

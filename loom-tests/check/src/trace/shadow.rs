@@ -12,6 +12,7 @@
 use std::{rc::Rc, sync::atomic::Ordering::Relaxed};
 
 use super::Op;
+use crate::rt::sync::atomic::AtomicU64;
 
 #[derive(Default)]
 pub(crate) struct Shadows {
@@ -21,7 +22,7 @@ pub(crate) struct Shadows {
 
 /// The shadows of one word. Threads as bits.
 struct Word {
-    shadows: Rc<[loom::sync::atomic::AtomicU64]>,
+    shadows: Rc<[AtomicU64]>,
     /// Who has loaded since the last write.
     loaded: u8,
     /// Who came last: whom loom remembers.
@@ -40,7 +41,7 @@ impl Shadows {
         self.threads
     }
 
-    pub(crate) fn push(&mut self, shadows: Rc<[loom::sync::atomic::AtomicU64]>) {
+    pub(crate) fn push(&mut self, shadows: Rc<[AtomicU64]>) {
         self.words.push(Word { shadows, loaded: 0, last: 0 });
     }
 
@@ -60,7 +61,7 @@ impl Shadows {
 }
 
 /// Shadows to touch, as bits.
-pub(crate) struct Touch(Rc<[loom::sync::atomic::AtomicU64]>, u8);
+pub(crate) struct Touch(Rc<[AtomicU64]>, u8);
 
 impl Touch {
     pub(crate) fn touch(self) {
@@ -70,6 +71,6 @@ impl Touch {
 }
 
 /// The shadows of a new word.
-pub(crate) fn shadows(threads: usize) -> Rc<[loom::sync::atomic::AtomicU64]> {
-    (0..threads).map(|_| loom::sync::atomic::AtomicU64::new(0)).collect()
+pub(crate) fn shadows(threads: usize) -> Rc<[AtomicU64]> {
+    (0..threads).map(|_| AtomicU64::new(0)).collect()
 }
