@@ -74,9 +74,11 @@ MUTANTS = [
     ("log: a look does not read the head again", "log", RING, [(
         "(self.block.head.head.load(Relaxed) == self.seen).then_some(answer) // O3", "Some(answer)")], DIES),
     ("log: boundary a tick early", "log", RING, [(
-        "past: rule.window.as_nanos() << 1 }", "past: (rule.window.as_nanos() - 1) << 1 }")], DIES),
+        "let past = rule.window.as_nanos() << 1;", "let past = (rule.window.as_nanos() - 1) << 1;")], DIES),
     ("log: boundary a tick late", "log", RING, [(
-        "past: rule.window.as_nanos() << 1 }", "past: (rule.window.as_nanos() + 1) << 1 }")], DIES),
+        "let past = rule.window.as_nanos() << 1;", "let past = (rule.window.as_nanos() + 1) << 1;")], DIES),
+    ("log: < for <= at the boundary of a glance", "log costs", RING, [(
+        "wrapping_sub(slot.0).cast_signed() >= self.past_plain", "wrapping_sub(slot.0).cast_signed() > self.past_plain")], DIES),
     ("log: < for <= at the boundary", "log", RING, [(
         "at.0.wrapping_sub(slot.0) >= self.past", "at.0.wrapping_sub(slot.0) > self.past")], DIES),
     # --- the log, form with costs
@@ -112,8 +114,8 @@ MUTANTS = [
         "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
     ("costs: a ring of one slot", "log costs", LOG, [("let unit = ceiling <= 1;", "let unit = self.max_cost <= 1;")], DIES),
     ("costs: a glance refuses without re-check", "log costs", COSTS, [(
-        "    if !log.look_backs[0].is_past(slot, Stamp::new(now.max(newest.time))) {\n        return unmoved(log, &newest).then_some(false); // L2",
-        "    if !log.look_backs[0].is_past(slot, Stamp::new(now.max(newest.time))) {\n        return Some(false);")], DIES),
+        "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
+        "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),
     ("costs: an attempt refuses without re-check", "log costs", COSTS, [(
         "fits(log, &newest, rule, cost, at)) {\n        return unmoved(log, &newest).then_some(false); // L2",
         "fits(log, &newest, rule, cost, at)) {\n        return Some(false);")], DIES),
