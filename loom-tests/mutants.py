@@ -220,6 +220,10 @@ MUTANTS = [
         "for passed in first.max((newest + 1).saturating_sub(self.reach))..=newest {")], DIES),
     ("counter: a ring one slot short", "counter", WINDOW, [(
         "let len = (reach + 1).checked_next_power_of_two()", "let len = reach.checked_next_power_of_two()")], DIES),
+    ("counter: a refusal turns", "counter", WINDOW, [(
+        "        if !self.fits(seen, bucket, cost)? {\n            return Some(false);\n        }\n",
+        "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(false);\n        }\n")],
+     LIVES("a call may be judged in the bucket of any rival anyway; that a refusal stores nothing is a property test")),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
         "match self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed) {",

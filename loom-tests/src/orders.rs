@@ -4,9 +4,9 @@
 //! `--long`, all of them). A weakening that breaks none survives. It has to stand in the list of survivors with its reason; one that
 //! stands there and dies must leave the list.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, time::Instant};
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::Ordering, time::Instant};
 
-use tollgate_check::{Outcome, Site, SiteOrder, Weakening};
+use tollgate_check::{Check, Outcome, Site, SiteOrder, Weakening};
 
 use crate::{
     models::{Expect, Model},
@@ -20,10 +20,10 @@ const SMALL: u64 = 400;
 /// Executions of one model and bound at most, under one weakening.
 const EXECUTIONS_MAX: u64 = 20_000;
 
-/// One weakening, the models that run its site with their executions (the quickest first), and its name in the list.
+/// A weakening (or several at once), the models that run its site with their executions (the quickest first), and its name in the list.
 struct Job<'a> {
     name: String,
-    weakening: Weakening,
+    weakenings: Vec<Weakening>,
     models: Vec<(u64, &'a Model)>,
 }
 
@@ -56,7 +56,7 @@ pub fn orders(options: &Options) -> Result<(), String> {
         for weakening in order.weakenings() {
             let models = models.clone();
             let name = source.name(&order, &weakening, sites.keys());
-            jobs.push(Job { name, weakening, models });
+            jobs.push(Job { name, weakenings: vec![weakening], models });
         }
     }
     let listed = list()?;
@@ -78,6 +78,12 @@ pub fn orders(options: &Options) -> Result<(), String> {
     });
     let killed = results.iter().filter(|(killer, _)| matches!(killer, Ok(Some(_)))).count();
     let faults = results.iter().filter(|(_, fault)| *fault).count();
+    let survivors = jobs.iter().zip(&results).filter(|(_, (killer, _))| matches!(killer, Ok(None)));
+    let together = together(&models, survivors.map(|(job, _)| job));
+    println!(
+        "the survivors at their weakest, all at once: {}",
+        kill(&together, options)?.unwrap_or("survive".into())
+    );
     let gone: Vec<_> = listed
         .iter()
         .filter(|(name, _)| jobs.iter().all(|job| job.name != *name))
@@ -98,12 +104,29 @@ pub fn orders(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
+/// All of `survivors` at once, each site at its weakest order.
+fn together<'a>(models: &'a [Model], survivors: impl Iterator<Item = &'a Job<'a>>) -> Job<'a> {
+    let mut weakenings: Vec<Weakening> = vec![];
+    for weakening in survivors.flat_map(|job| &job.weakenings) {
+        match weakenings.iter_mut().find(|known| known.site == weakening.site) {
+            Some(known) if weakening.to == Some(Ordering::Relaxed) => *known = weakening.clone(),
+            Some(_) => {}
+            None => weakenings.push(weakening.clone()),
+        }
+    }
+    Job {
+        name: "together".into(),
+        weakenings,
+        models: models.iter().map(|model| (u64::MAX, model)).collect(),
+    }
+}
+
 /// Which model the weakening breaks.
 fn kill(job: &Job<'_>, options: &Options) -> Result<Option<String>, String> {
     let all = job.models.iter().map(|(_, model)| (1, *model));
     let small = job.models.iter().filter(|(executions, _)| options.long || *executions <= SMALL);
     for (bound, model) in all.chain(small.map(|(_, model)| (options.bound, *model))) {
-        let check = model.check.clone().weaken(job.weakening.clone()).shrink(false);
+        let check = job.weakenings.iter().cloned().fold(model.check.clone(), Check::weaken).shrink(false);
         let report = check.bound(bound).max_executions(EXECUTIONS_MAX).max_time(options.max_time).run();
         match report.outcome {
             Outcome::Fail => {
