@@ -49,8 +49,8 @@ const LIMIT_MAX: u64 = 1 << 30;
 ///
 /// # Guarantees
 /// Never over: no window of the recorded times holds more than the limit, under any interleaving (with costs above 1,
-/// under the assumption below). Never falsely refused: at one instant inside a refused call no permit was free. Lock-free; a thread that dies inside a call
-/// loses at most its own permits.
+/// under the assumption below). Never falsely refused: at one instant inside a refused call no permit was free.
+/// Lock-free; a thread that dies inside a call loses at most its own permits.
 ///
 /// With costs above 1 the newest time is kept in `span` bits of a word (52 for a limit of 1,000, 42 for a
 /// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call whose passed time lies more than half of
