@@ -1,5 +1,6 @@
 //! The memory of a history: its head words on a cache line of their own, then a ring of slots, in one contiguous
-//! allocation without pointers.
+//! piece without pointers. It may lie anywhere: on the heap ([`Owned`]), inside
+//! its owner if it has no ring ([`Inline`]), or in memory that a caller keeps.
 //!
 //! The allocator is asked for an alignment that it gives anyway, and the block begins at the first cache line in
 //! what it gives. Asked for more, it would write the zeros itself: a ring of a million slots would cost all its
@@ -9,7 +10,7 @@
 //! | id | always                                                          | kept by                         |
 //! |----|-----------------------------------------------------------------|---------------------------------|
 //! | I1 | a new block is all zeros, which every head and slot type allows  | `Owned::zeroed`, bound `Zeroed` |
-//! | I2 | a block lies, aligned, inside the memory that its owner took     | `Owned::zeroed`                 |
+//! | I2 | a block lies, aligned, inside the memory that its owner took     | `Owned::zeroed`, `At::new`      |
 
 use bytemuck::Pod;
 use crossbeam_utils::CachePadded;
@@ -17,9 +18,9 @@ use crossbeam_utils::CachePadded;
 use crate::sync::Word;
 
 #[cfg(tollgate_loom)]
-pub(crate) use modelled::Owned;
+pub(crate) use modelled::{At, Owned};
 #[cfg(not(tollgate_loom))]
-pub(crate) use real::Owned;
+pub(crate) use real::{At, Owned};
 
 /// Head words that are valid, and mean "nothing admitted yet", when all their bytes are zero: their default.
 ///
@@ -27,59 +28,63 @@ pub(crate) use real::Owned;
 /// The type consists of [`Word`]s alone.
 pub(crate) unsafe trait Zeroed: Default {}
 
-/// Head words `H`, then a ring of slots `S`.
-#[repr(C)]
-pub(crate) struct Block<H: Zeroed, S: Pod> {
-    pub(crate) head: CachePadded<H>,
-    pub(crate) slots: Slots<S>,
+// SAFETY: contract of `Zeroed`: a word alone.
+unsafe impl<T: Pod> Zeroed for Word<T> {}
+
+/// A block without a ring, inside its owner.
+#[derive(Default)]
+pub(crate) struct Inline<H: Zeroed>(CachePadded<H>);
+
+/// Bytes of a block with `len` slots; as many as there can be, if there is no such block.
+pub(crate) fn bytes<H: Zeroed, S: Pod>(len: u64) -> usize {
+    let slots = usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(size_of::<Word<S>>());
+    size_of::<CachePadded<H>>().saturating_add(slots).saturating_add(LINE - 1) & !(LINE - 1)
 }
 
-#[cfg(not(tollgate_loom))]
-type Slots<S> = [Word<S>];
-/// The words of a model must each be made, and are larger: its block is in two pieces.
-#[cfg(tollgate_loom)]
-type Slots<S> = alloc::boxed::Box<[Word<S>]>;
+/// What a block is aligned to, so that it shares no cache line.
+pub(crate) const LINE: usize = align_of::<CachePadded<u64>>();
 
-// === impl Block ===
+// === impl Inline ===
 
-impl<H: Zeroed, S: Pod> Block<H, S> {
-    /// Bytes of the whole block.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of_val(self)
+impl<H: Zeroed> Inline<H> {
+    /// The block.
+    #[inline(always)]
+    pub(crate) fn at<S: Pod>(&self) -> At<'_, H, S> {
+        At::headed(&self.0)
     }
 
     /// Makes every word zero again.
     pub(crate) fn clear(&mut self) {
-        self.head = CachePadded::default();
-        for slot in &mut self.slots {
-            *slot = Word::default();
-        }
+        *self = Self::default();
     }
 }
 
 #[cfg(not(tollgate_loom))]
 mod real {
     use alloc::alloc::{Layout, alloc_zeroed, dealloc};
-    use core::{
-        marker::PhantomData,
-        ops::{Deref, DerefMut},
-        ptr::{self, NonNull},
-    };
+    use core::{marker::PhantomData, ptr::NonNull};
 
     use bytemuck::Pod;
     use crossbeam_utils::CachePadded;
 
-    use super::{Block, Zeroed};
+    use super::{LINE, Zeroed, bytes};
     use crate::{ConfigError, sync::Word};
 
     /// What an allocator aligns to unasked.
     const GIVEN: usize = 2 * size_of::<usize>();
 
+    /// A block, wherever it lies: one pointer.
+    pub(crate) struct At<'a, H: Zeroed, S: Pod> {
+        head: NonNull<CachePadded<H>>,
+        lives: PhantomData<&'a (H, Word<S>)>,
+    }
+
     /// A block on the heap.
     pub(crate) struct Owned<H: Zeroed, S: Pod> {
-        block: NonNull<Block<H, S>>,
+        block: NonNull<u8>,
         memory: NonNull<u8>,
-        owns: PhantomData<Block<H, S>>,
+        len: u64,
+        owns: PhantomData<(H, Word<S>)>,
     }
 
     // SAFETY: contract of `Send`: it owns its block alone, whose words may be sent.
@@ -87,60 +92,112 @@ mod real {
     // SAFETY: contract of `Sync`: sharing it shares its block, whose words may be shared.
     unsafe impl<H: Zeroed + Sync, S: Pod + Send> Sync for Owned<H, S> {}
 
+    // === impl At ===
+
+    impl<'a, H: Zeroed, S: Pod> At<'a, H, S> {
+        /// The block that begins at `memory`.
+        ///
+        /// # Safety
+        /// For `'a`, a block of these types lies there (I1, I2).
+        pub(crate) const unsafe fn new(memory: NonNull<u8>) -> Self {
+            Self { head: memory.cast(), lives: PhantomData }
+        }
+
+        /// A block without a ring.
+        #[inline(always)]
+        pub(crate) fn headed(head: &'a CachePadded<H>) -> Self {
+            Self { head: NonNull::from(head), lives: PhantomData }
+        }
+
+        /// The words before the ring.
+        #[inline(always)]
+        pub(crate) fn head(self) -> &'a H {
+            // SAFETY: I2.
+            unsafe { self.head.as_ref() }
+        }
+
+        /// A slot of the ring.
+        ///
+        /// # Safety
+        /// `index` is below the length of the ring.
+        #[inline(always)]
+        pub(crate) unsafe fn slot(self, index: u64) -> &'a Word<S> {
+            // SAFETY: I2: the ring begins behind the head.
+            let ring = unsafe { self.head.add(1) }.cast::<Word<S>>();
+            // SAFETY: I2, by the contract of this function.
+            let slot = unsafe { ring.add(index as usize) };
+            // SAFETY: I1, I2.
+            unsafe { slot.as_ref() }
+        }
+
+        /// Makes a block with `len` slots zero again.
+        ///
+        /// # Safety
+        /// It has that many slots, and nobody else uses it meanwhile.
+        pub(crate) unsafe fn clear(self, len: u64) {
+            // SAFETY: contract of `write`: I2, and nobody reads.
+            unsafe { self.head.write(CachePadded::default()) };
+            for index in 0..len {
+                // SAFETY: the contract of this function.
+                let slot = unsafe { self.slot(index) };
+                // SAFETY: contract of `write`: I2, and nobody reads.
+                unsafe { NonNull::from(slot).write(Word::default()) };
+            }
+        }
+    }
+
+    impl<H: Zeroed, S: Pod> Clone for At<'_, H, S> {
+        #[inline(always)]
+        fn clone(&self) -> Self {
+            *self
+        }
+    }
+
+    impl<H: Zeroed, S: Pod> Copy for At<'_, H, S> {}
+
     // === impl Owned ===
 
     impl<H: Zeroed, S: Pod> Owned<H, S> {
-        /// A new block with `len` slots (at least 1), all zeros.
+        /// A new block with `len` slots, all zeros.
         ///
         /// # Errors
         /// [`ConfigError::Memory`] if there is not that much.
-        pub(crate) fn zeroed(len: usize) -> Result<Self, ConfigError> {
-            let bytes = size_of::<CachePadded<H>>().saturating_add(len.saturating_mul(size_of::<Word<S>>()));
+        pub(crate) fn zeroed(len: u64) -> Result<Self, ConfigError> {
+            let bytes = bytes::<H, S>(len);
             let layout = Self::layout(len).ok_or(ConfigError::Memory { bytes })?;
             // SAFETY: contract of `alloc_zeroed`: the layout is not empty, its head is padded to a cache line.
             let memory =
                 NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(ConfigError::Memory { bytes })?;
-            let skip = memory.align_offset(align_of::<CachePadded<H>>());
+            let skip = memory.align_offset(LINE);
             // SAFETY: I2: the layout has room for an alignment less what is given, so for any skip.
-            let start = unsafe { memory.add(skip) };
-            // The length of a slice at the same address becomes the length of the block's tail.
-            let block = ptr::slice_from_raw_parts_mut(start.as_ptr().cast::<Word<S>>(), len);
-            // SAFETY: contract of `new_unchecked`: it points into an allocation.
-            let block = unsafe { NonNull::new_unchecked(block as *mut Block<H, S>) };
-            Ok(Self { block, memory, owns: PhantomData })
+            let block = unsafe { memory.add(skip) };
+            Ok(Self { block, memory, len, owns: PhantomData })
+        }
+
+        /// The block.
+        #[inline(always)]
+        pub(crate) fn at(&self) -> At<'_, H, S> {
+            // SAFETY: I1, I2: a block, as long as its owner lives.
+            unsafe { At::new(self.block) }
+        }
+
+        /// Makes every word zero again.
+        pub(crate) fn clear(&mut self) {
+            // SAFETY: contract of `clear`: it has so many slots, and is borrowed exclusively.
+            unsafe { self.at().clear(self.len) }
         }
 
         /// What is asked of the allocator for a block with `len` slots.
-        fn layout(len: usize) -> Option<Layout> {
-            let slots = Layout::array::<Word<S>>(len).ok()?;
-            let (block, _) = Layout::new::<CachePadded<H>>().extend(slots).ok()?;
-            let block = block.pad_to_align();
-            let spare = block.align().saturating_sub(GIVEN);
-            Layout::from_size_align(block.size().checked_add(spare)?, GIVEN).ok()
-        }
-    }
-
-    impl<H: Zeroed, S: Pod> Deref for Owned<H, S> {
-        type Target = Block<H, S>;
-
-        #[inline]
-        fn deref(&self) -> &Block<H, S> {
-            // SAFETY: I1, I2: a block, as long as its owner lives.
-            unsafe { self.block.as_ref() }
-        }
-    }
-
-    impl<H: Zeroed, S: Pod> DerefMut for Owned<H, S> {
-        fn deref_mut(&mut self) -> &mut Block<H, S> {
-            // SAFETY: I1, I2: a block, which only its owner reaches.
-            unsafe { self.block.as_mut() }
+        fn layout(len: u64) -> Option<Layout> {
+            let spare = LINE.saturating_sub(GIVEN);
+            Layout::from_size_align(bytes::<H, S>(len).checked_add(spare)?, GIVEN).ok()
         }
     }
 
     impl<H: Zeroed, S: Pod> Drop for Owned<H, S> {
         fn drop(&mut self) {
             // A block was made with this length, so the layout is one. Words need no drop.
-            if let Some(layout) = Self::layout(self.slots.len()) {
+            if let Some(layout) = Self::layout(self.len) {
                 // SAFETY: contract of `dealloc`: taken by `zeroed` with this layout.
                 unsafe { dealloc(self.memory.as_ptr(), layout) };
             }
@@ -151,36 +208,62 @@ mod real {
 #[cfg(tollgate_loom)]
 mod modelled {
     use alloc::boxed::Box;
-    use core::ops::{Deref, DerefMut};
 
     use bytemuck::Pod;
-    use crossbeam_utils::CachePadded;
 
-    use super::{Block, Zeroed};
+    use super::Zeroed;
     use crate::{ConfigError, sync::Word};
 
+    /// The words of a model must each be made, and are larger: its block is in two pieces.
+    pub(crate) struct Owned<H: Zeroed, S: Pod> {
+        head: H,
+        slots: Box<[Word<S>]>,
+    }
+
     /// A block of modelled words.
-    pub(crate) struct Owned<H: Zeroed, S: Pod>(Box<Block<H, S>>);
+    pub(crate) struct At<'a, H: Zeroed, S: Pod> {
+        head: &'a H,
+        slots: &'a [Word<S>],
+    }
+
+    // === impl At ===
+
+    impl<'a, H: Zeroed, S: Pod> At<'a, H, S> {
+        pub(crate) fn headed(head: &'a H) -> Self {
+            Self { head, slots: &[] }
+        }
+
+        pub(crate) fn head(self) -> &'a H {
+            self.head
+        }
+
+        pub(crate) unsafe fn slot(self, index: u64) -> &'a Word<S> {
+            &self.slots[index as usize]
+        }
+    }
+
+    impl<H: Zeroed, S: Pod> Clone for At<'_, H, S> {
+        fn clone(&self) -> Self {
+            *self
+        }
+    }
+
+    impl<H: Zeroed, S: Pod> Copy for At<'_, H, S> {}
 
     // === impl Owned ===
 
     impl<H: Zeroed, S: Pod> Owned<H, S> {
-        pub(crate) fn zeroed(len: usize) -> Result<Self, ConfigError> {
-            let slots = (0..len).map(|_| Word::default()).collect();
-            Ok(Self(Box::new(Block { head: CachePadded::default(), slots })))
+        pub(crate) fn zeroed(len: u64) -> Result<Self, ConfigError> {
+            Ok(Self { head: H::default(), slots: (0..len).map(|_| Word::default()).collect() })
         }
-    }
 
-    impl<H: Zeroed, S: Pod> Deref for Owned<H, S> {
-        type Target = Block<H, S>;
-        fn deref(&self) -> &Block<H, S> {
-            &self.0
+        pub(crate) fn at(&self) -> At<'_, H, S> {
+            At { head: &self.head, slots: &self.slots }
         }
-    }
 
-    impl<H: Zeroed, S: Pod> DerefMut for Owned<H, S> {
-        fn deref_mut(&mut self) -> &mut Block<H, S> {
-            &mut self.0
+        pub(crate) fn clear(&mut self) {
+            self.head = H::default();
+            self.slots.iter_mut().for_each(|slot| *slot = Word::default());
         }
     }
 }
@@ -203,24 +286,28 @@ mod tests {
 
     #[test]
     fn a_block_is_aligned_zero_and_writable_to_its_end() {
-        for len in [1, 2, 15, 16, 17, 1_000, 100_000] {
+        for len in [0, 1, 2, 15, 16, 17, 1_000, 100_000] {
             let mut block = Owned::<Heads, Plain>::zeroed(len).unwrap();
-            assert_eq!((&raw const block.head).addr() % align_of::<CachePadded<Heads>>(), 0);
-            assert!(
-                block.slots.len() == len && block.bytes() >= 128 + 8 * len && block.bytes() < 256 + 8 * len
-            );
-            assert_eq!(block.head.0.load(Relaxed), Plain(0));
-            for slot in &block.slots {
+            assert_eq!((&raw const *block.at().head()).addr() % LINE, 0);
+            let bytes = bytes::<Heads, Plain>(len) as u64;
+            assert!(bytes >= 128 + 8 * len && bytes < 256 + 8 * len && bytes.is_multiple_of(LINE as u64));
+            assert_eq!(block.at().head().0.load(Relaxed), Plain(0));
+            // SAFETY: below the length.
+            let slot = |block: &Owned<_, Plain>, index| unsafe { block.at().slot(index) }.load(Relaxed);
+            for index in 0..len {
+                // SAFETY: below the length.
+                let slot = unsafe { block.at().slot(index) };
                 assert!(slot.compare_exchange(Plain(0), Plain(u64::MAX), Relaxed, Relaxed).is_ok());
             }
+            assert!((0..len).all(|index| slot(&block, index) == Plain(u64::MAX)));
             block.clear();
-            assert!(block.slots.iter().all(|slot| slot.load(Relaxed) == Plain(0)));
+            assert!((0..len).all(|index| slot(&block, index) == Plain(0)));
         }
     }
 
     #[test]
     fn more_memory_than_there_is_gets_an_error() {
-        for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8 - 2] {
+        for len in [u64::MAX, u64::MAX / 8, isize::MAX as u64 / 8 - 2] {
             assert!(matches!(Owned::<Heads, Plain>::zeroed(len), Err(crate::ConfigError::Memory { .. })));
         }
     }

@@ -70,12 +70,8 @@ pub(crate) trait Look {
     fn wait(&self, rule: usize, keep: u64) -> Option<Nanos>;
 }
 
-/// What an algorithm adds to a [`Look`] so that any caller's question can be answered.
-pub(crate) trait History {
-    /// Its look.
-    type Look<'a>: Look
-    where
-        Self: 'a;
+/// What a configuration tells without its history.
+pub(crate) trait Limits {
     /// The rules, in the order given.
     fn rules(&self) -> &[Rule];
     /// The most that `rule` can ever hold: its limit, or its burst.
@@ -84,6 +80,20 @@ pub(crate) trait History {
     }
     /// The largest cost declared.
     fn max_cost(&self) -> u64;
+    /// The largest cost that can be taken: the least of all capacities and the largest cost declared.
+    fn ceiling(&self) -> u64;
+}
+
+/// What an algorithm adds to a [`Look`] so that any caller's question can be answered.
+pub(crate) trait History {
+    /// Its configuration.
+    type Limits: Limits;
+    /// Its look.
+    type Look<'a>: Look
+    where
+        Self: 'a;
+    /// The configuration.
+    fn limits(&self) -> &Self::Limits;
     /// Takes `cost` permits at `now`, or changes nothing, if one look settles it. Neither is checked before, so
     /// what refuses may come before what checks them, and costs nothing more.
     #[inline(always)]
@@ -127,6 +137,27 @@ impl core::error::Error for Denied {}
 
 // === answers ===
 
+/// Takes `cost` permits, yes or no. Inlined, so that to check a cost that the caller knows takes no instruction.
+#[inline(always)]
+pub(crate) fn try_acquire<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
+    match history.glance(cost, now) {
+        Some(answer) => answer,
+        None => take_if_ordinary(history, cost, now),
+    }
+}
+
+#[inline]
+fn take_if_ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
+    if !now.in_range() {
+        return false;
+    }
+    // One compare for both ends: 0 wraps to the top.
+    if cost.wrapping_sub(1) >= history.limits().ceiling() {
+        return cost == 0;
+    }
+    history.take(cost, now)
+}
+
 /// Takes `cost` permits and tells what is left, or tells why not.
 pub(crate) fn check<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
     let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
@@ -136,7 +167,7 @@ pub(crate) fn check<H: History>(history: &H, cost: u64, now: Nanos) -> Decision 
             return Ok(quota(history, now));
         }
         // Refused; if the permit came free before the wait was read, this call takes it after all.
-        if let Some(Err(denied)) = judge(history, &history.look(now), cost) {
+        if let Some(Err(denied)) = judge(history.limits(), &history.look(now), cost) {
             return Err(denied);
         }
     }
@@ -146,7 +177,7 @@ pub(crate) fn check<H: History>(history: &H, cost: u64, now: Nanos) -> Decision 
 pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
     let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
     loop {
-        if let Some(decision) = judge(history, &history.look(now), cost) {
+        if let Some(decision) = judge(history.limits(), &history.look(now), cost) {
             return decision;
         }
     }
@@ -154,7 +185,7 @@ pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
 
 /// Permits charged to `rule` at `now`; `None` without such a rule or with a time out of range.
 pub(crate) fn usage<H: History>(history: &H, rule: usize, now: Nanos) -> Option<u64> {
-    if !now.in_range() || rule >= history.rules().len() {
+    if !now.in_range() || rule >= history.limits().rules().len() {
         return None;
     }
     loop {
@@ -166,10 +197,11 @@ pub(crate) fn usage<H: History>(history: &H, rule: usize, now: Nanos) -> Option<
 
 /// The cost if the history must decide; `None` for a cost of 0, which is admitted and changes nothing.
 fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64>, Denied> {
+    let limits = history.limits();
     if !now.in_range() {
         let quota = Quota {
             rule: 0,
-            limit: history.capacity(0),
+            limit: limits.capacity(0),
             remaining: 0,
             next_after: Nanos::ZERO,
             reset_after: Nanos::ZERO,
@@ -177,12 +209,12 @@ fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64
         };
         return Err(Denied { reason: Reason::TimeOutOfRange, quota });
     }
-    if let Some(rule) = (0..history.rules().len()).find(|&rule| cost > history.capacity(rule)) {
-        let quota = Quota { rule, limit: history.capacity(rule), ..quota(history, now) };
+    if let Some(rule) = (0..limits.rules().len()).find(|&rule| cost > limits.capacity(rule)) {
+        let quota = Quota { rule, limit: limits.capacity(rule), ..quota(history, now) };
         return Err(Denied { reason: Reason::Never, quota });
     }
-    if cost > history.max_cost() {
-        let reason = Reason::MaxCost { max: history.max_cost() };
+    if cost > limits.max_cost() {
+        let reason = Reason::MaxCost { max: limits.max_cost() };
         return Err(Denied { reason, quota: quota(history, now) });
     }
     Ok((cost > 0).then_some(cost))
@@ -190,18 +222,18 @@ fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64
 
 fn quota<H: History>(history: &H, now: Nanos) -> Quota {
     loop {
-        if let Some(quota) = read_quota(history, &history.look(now)) {
+        if let Some(quota) = read_quota(history.limits(), &history.look(now)) {
             return quota;
         }
     }
 }
 
 /// The figures of one look. `None`: the history moved on.
-fn read_quota<H: History>(history: &H, look: &H::Look<'_>) -> Option<Quota> {
-    let rules = history.rules().len();
+fn read_quota(limits: &impl Limits, look: &impl Look) -> Option<Quota> {
+    let rules = limits.rules().len();
     let (mut tightest, mut remaining, mut reset_after) = (0, u64::MAX, Nanos::ZERO);
     for rule in 0..rules {
-        let left = history.capacity(rule).saturating_sub(look.used(rule)?);
+        let left = limits.capacity(rule).saturating_sub(look.used(rule)?);
         if left < remaining {
             (tightest, remaining) = (rule, left);
         }
@@ -211,22 +243,22 @@ fn read_quota<H: History>(history: &H, look: &H::Look<'_>) -> Option<Quota> {
     // that can not (it holds nothing), it never does.
     let mut next_after = Nanos::ZERO;
     for rule in 0..rules {
-        let Some(keep) = history.capacity(rule).checked_sub(remaining.saturating_add(1)) else {
+        let Some(keep) = limits.capacity(rule).checked_sub(remaining.saturating_add(1)) else {
             next_after = Nanos::ZERO;
             break;
         };
         next_after = next_after.max(look.wait(rule, keep)?);
     }
-    let limit = history.capacity(tightest);
+    let limit = limits.capacity(tightest);
     Some(Quota { rule: tightest, limit, remaining, next_after, reset_after, at: look.at() })
 }
 
 /// The verdict of one look on `cost` permits. `None`: the history moved on.
-fn judge<H: History>(history: &H, look: &H::Look<'_>, cost: u64) -> Option<Decision> {
-    let quota = read_quota(history, look)?;
+fn judge(limits: &impl Limits, look: &impl Look, cost: u64) -> Option<Decision> {
+    let quota = read_quota(limits, look)?;
     let (mut refusing, mut retry_after) = (0, Nanos::ZERO);
-    for rule in 0..history.rules().len() {
-        let wait = look.wait(rule, history.capacity(rule).saturating_sub(cost))?;
+    for rule in 0..limits.rules().len() {
+        let wait = look.wait(rule, limits.capacity(rule).saturating_sub(cost))?;
         if wait > retry_after {
             (refusing, retry_after) = (rule, wait);
         }
@@ -234,7 +266,7 @@ fn judge<H: History>(history: &H, look: &H::Look<'_>, cost: u64) -> Option<Decis
     Some(if retry_after == Nanos::ZERO {
         Ok(quota)
     } else {
-        let quota = Quota { rule: refusing, limit: history.capacity(refusing), ..quota };
+        let quota = Quota { rule: refusing, limit: limits.capacity(refusing), ..quota };
         Err(Denied { reason: Reason::Limit { retry_after }, quota })
     })
 }

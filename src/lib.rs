@@ -50,10 +50,13 @@ mod sync;
 mod time;
 
 pub use algorithm::{
-    Algorithm, Compact, CompactBuilder, Coverage, Fixed, FixedBuilder, Gcra, GcraBuilder, Lapsed,
-    LeakyBucket, Log, LogBuilder, Pacing, PacingBuilder, Reservation, Sampled, SampledBuilder, TokenBucket,
-    TwoWindow, TwoWindowBuilder, Wheel, WheelBuilder, Window, WindowBuilder,
+    Algorithm, Compact, CompactBuilder, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraBuilder,
+    GcraConfig, Lapsed, LeakyBucket, Log, LogBuilder, LogConfig, Pacing, PacingBuilder, Reservation, Sampled,
+    SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Wheel, WheelBuilder, Window,
+    WindowBuilder, WindowConfig,
 };
+#[cfg(not(tollgate_loom))]
+pub use algorithm::{Config, STATE_ALIGN};
 pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};

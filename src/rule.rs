@@ -18,6 +18,7 @@ pub const RULES_MAX: usize = 8;
 /// assert_eq!(rule.limit, 100);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(C)]
 pub struct Rule {
     /// Permits per window; 0 refuses every cost above 0.
     pub limit: u64,
@@ -118,8 +119,9 @@ pub enum ConfigError {
 
 /// One to [`RULES_MAX`] valid rules, in the order given.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Rules {
-    len: usize,
+    len: u64,
     list: [Rule; RULES_MAX],
 }
 
@@ -184,7 +186,7 @@ impl Rules {
 
     /// Adds a rule; one too many is counted and reported by [`Rules::validate`].
     pub(crate) fn push(&mut self, rule: Rule) {
-        if let Some(place) = self.list.get_mut(self.len) {
+        if let Some(place) = self.list.get_mut(self.len as usize) {
             *place = rule;
         }
         self.len += 1;
@@ -192,8 +194,8 @@ impl Rules {
 
     /// Checks the number of rules and each rule.
     pub(crate) fn validate(self) -> Result<Self, ConfigError> {
-        if self.len > RULES_MAX {
-            return Err(ConfigError::Rules { got: self.len, max: RULES_MAX });
+        if self.len as usize > RULES_MAX {
+            return Err(ConfigError::Rules { got: self.len as usize, max: RULES_MAX });
         }
         self.iter().try_for_each(|rule| rule.validate())?;
         Ok(self)
@@ -214,6 +216,6 @@ impl Deref for Rules {
     type Target = [Rule];
     #[inline]
     fn deref(&self) -> &[Rule] {
-        &self.list[..self.len.min(RULES_MAX)]
+        &self.list[..(self.len as usize).min(RULES_MAX)]
     }
 }

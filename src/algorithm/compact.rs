@@ -39,7 +39,7 @@ use core::time::Duration;
 use super::{algorithm, ring::Ring};
 use crate::{
     ConfigError, Nanos, Rule,
-    decision::{History, Look},
+    decision::{History, Limits, Look},
     sync::{Guard, Lock},
     time::decimal_step,
 };
@@ -134,15 +134,26 @@ impl Compact {
     }
 }
 
-impl History for Compact {
-    type Look<'a> = CompactLook<'a>;
-
+impl Limits for Compact {
     fn rules(&self) -> &[Rule] {
         core::slice::from_ref(&self.rule)
     }
 
     fn max_cost(&self) -> u64 {
         self.max_cost
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl History for Compact {
+    type Limits = Self;
+    type Look<'a> = CompactLook<'a>;
+
+    fn limits(&self) -> &Self {
+        self
     }
 
     fn take(&self, cost: u64, now: Nanos) -> bool {

@@ -19,6 +19,7 @@ use crate::{ConfigError, Nanos};
 
 /// How a 64-bit word is split into `rest | index`, or `rest | flag | index`, and which moments an index stands for.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Split {
     width: NonZeroU64,
     /// How long span 0 had been running at the clock's zero: keeps indices unsigned under any phase.
@@ -27,6 +28,7 @@ pub(crate) struct Split {
     first_end: u64,
     /// Bits of index and flag.
     low_bits: u32,
+    rest_bits: u32,
     index_mask: u64,
     /// One of the rest, where it lies in a word.
     unit: u64,
@@ -54,12 +56,20 @@ impl Split {
         // 1 to MAX, so that 2 to 63 bits remain.
         let low_bits = u64::BITS - ((Nanos::MAX.as_nanos() + lead) / width_ns).leading_zeros();
         let unit = 1 << low_bits;
-        Ok(Self { width: width_ns, lead, first_end, low_bits, index_mask: unit - 1, unit })
+        Ok(Self {
+            width: width_ns,
+            lead,
+            first_end,
+            low_bits,
+            rest_bits: u64::BITS - low_bits,
+            index_mask: unit - 1,
+            unit,
+        })
     }
 
     /// The same with a flag between index and rest, which has a bit less.
     pub(crate) fn with_flag(self) -> Self {
-        Self { low_bits: self.low_bits + 1, unit: self.unit << 1, ..self }
+        Self { low_bits: self.low_bits + 1, rest_bits: self.rest_bits - 1, unit: self.unit << 1, ..self }
     }
 
     /// The flag, where it lies in a word.
@@ -83,7 +93,7 @@ impl Split {
     /// Bits above the index.
     #[inline]
     pub(crate) fn rest_bits(&self) -> u32 {
-        u64::BITS - self.low_bits
+        self.rest_bits
     }
 
     /// The largest rest.

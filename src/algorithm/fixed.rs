@@ -29,16 +29,19 @@
 //! Not promised: an admission orders none of the caller's own data.
 //!
 //! # Progress
-//! Lock-free: a CAS beaten by another thread means that thread was admitted. Weak failures only retry.
+//! Lock-free: a CAS beaten by another thread means that thread was admitted.
 
 use core::{slice, time::Duration};
 
-use crossbeam_utils::CachePadded;
-
-use super::{algorithm, epoch::Split};
+use super::{
+    algorithm,
+    config::{On, Parts},
+    epoch::Split,
+};
 use crate::{
     ConfigError, Nanos, Rule,
-    decision::{History, Look},
+    block::Inline,
+    decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
 };
 
@@ -83,14 +86,26 @@ use crate::{
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
 pub struct Fixed {
-    /// Written only by the CAS in `take`.
-    word: CachePadded<Word<State>>,
+    block: Inline<Word<State>>,
+    config: FixedConfig,
+}
+
+/// The configuration of a [`Fixed`], without its state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct FixedConfig {
     split: Split,
     rule: Rule,
     max_cost: u64,
     /// The largest cost that can be taken.
     ceiling: u64,
 }
+
+// SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
+unsafe impl bytemuck::NoUninit for FixedConfig {}
+
+/// A configuration on a state.
+type OnFixed<'a> = On<'a, FixedConfig>;
 
 /// Builds a [`Fixed`].
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +138,25 @@ impl Fixed {
         FixedBuilder { rule: Rule::new(limit, window), phase: Nanos::ZERO, max_cost: u64::MAX }
     }
 
+    #[inline(always)]
+    fn on(&self) -> OnFixed<'_> {
+        On { config: &self.config, state: self.block.at() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.config.bytes()
+    }
+
+    fn clear(&mut self) {
+        self.block.clear();
+    }
+}
+
+algorithm!(Fixed in parts);
+
+// === impl FixedConfig ===
+
+impl FixedConfig {
     /// The window that a call at `now` is judged in, never before the newest (I2), and its count.
     #[inline]
     fn judged(&self, state: State, now: Nanos) -> (u64, u64) {
@@ -138,19 +172,9 @@ impl Fixed {
         let room = self.rule.limit - count;
         (cost <= room).then(|| State(self.split.pack(index, count + cost)))
     }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&self.word)
-    }
-
-    fn clear(&mut self) {
-        self.word = CachePadded::default();
-    }
 }
 
-impl History for Fixed {
-    type Look<'a> = FixedLook;
-
+impl Limits for FixedConfig {
     fn rules(&self) -> &[Rule] {
         slice::from_ref(&self.rule)
     }
@@ -159,27 +183,61 @@ impl History for Fixed {
         self.max_cost
     }
 
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl Parts for FixedConfig {
+    type Heads = Word<State>;
+    type Slot = State;
+}
+
+// === impl OnFixed ===
+
+impl OnFixed<'_> {
+    /// One attempt; the word as it is now if another caller got in between.
     #[inline]
-    fn take(&self, cost: u64, now: Nanos) -> bool {
-        let mut seen = self.word.load(Relaxed); // O1, L2
-        while let Some(next) = self.admit(seen, cost, now) {
-            let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2
-            match cas {
-                Ok(_) => return true,         // L1
-                Err(actual) => seen = actual, // L2
+    fn attempt(self, seen: State, cost: u64, now: Nanos) -> Result<bool, State> {
+        let Some(next) = self.admit(seen, cost, now) else { return Ok(false) };
+        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn contend(self, mut seen: State, cost: u64, now: Nanos) -> bool {
+        loop {
+            match self.attempt(seen, cost, now) {
+                Ok(admitted) => return admitted,
+                Err(newer) => seen = newer,
             }
         }
-        false
+    }
+}
+
+impl History for OnFixed<'_> {
+    type Limits = FixedConfig;
+    type Look<'a>
+        = FixedLook
+    where
+        Self: 'a;
+
+    fn limits(&self) -> &FixedConfig {
+        self.config
+    }
+
+    #[inline]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        let seen = self.state.head().load(Relaxed); // O1, L2
+        self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
     }
 
     fn look(&self, now: Nanos) -> FixedLook {
-        let (index, count) = self.judged(self.word.load(Relaxed), now); // O1, L2
+        let (index, count) = self.judged(self.state.head().load(Relaxed), now); // O1, L2
         let left = self.split.width() - self.split.elapsed(index, now);
         FixedLook { at: now.max(self.split.start_of(index)), count, left }
     }
 }
-
-algorithm!(Fixed);
 
 // === impl FixedBuilder ===
 
@@ -202,6 +260,14 @@ impl FixedBuilder {
     /// [`ConfigError::Window`], [`ConfigError::Phase`], [`ConfigError::Limit`] (the table at [`Fixed`]), or
     /// [`ConfigError::MaxCost`] for a largest cost of 0.
     pub fn build(self) -> Result<Fixed, ConfigError> {
+        Ok(Fixed { block: Inline::default(), config: self.config()? })
+    }
+
+    /// Checks the configuration, for a state that lies elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`build`](FixedBuilder::build).
+    pub fn config(self) -> Result<FixedConfig, ConfigError> {
         let Self { rule, phase, max_cost } = self;
         let split = Split::new(rule.window, phase)?;
         if rule.limit > split.rest_max() {
@@ -210,8 +276,7 @@ impl FixedBuilder {
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        let word = CachePadded::default();
-        Ok(Fixed { word, split, rule, max_cost, ceiling: rule.limit.min(max_cost) })
+        Ok(FixedConfig { split, rule, max_cost, ceiling: rule.limit.min(max_cost) })
     }
 }
 
@@ -254,6 +319,6 @@ mod tests {
 
     #[test]
     fn the_word_has_a_cache_line_of_its_own() {
-        assert_eq!(size_of::<CachePadded<Word<State>>>(), align_of::<Fixed>());
+        assert_eq!(size_of::<Inline<Word<State>>>(), align_of::<Fixed>());
     }
 }

@@ -15,7 +15,7 @@
 //! |----|-------------------------------------------------------------------|--------------------|-------------------------------|
 //! | I1 | `tat <= n + span`, `n` the newest time admitted, `span` the time to drain the burst | `Tat::charged` | debug assert, properties |
 //! | I2 | `n + span` fits the word, so no sum here overflows                | `GcraBuilder::build` | last_moments                |
-//! | I3 | `tat` grows with every admission; only `undo` of the last takes it back | `Tat::charged`, `Gcra::undo` | properties     |
+//! | I3 | `tat` grows with every admission; only `undo` of the last takes it back | `Tat::charged`, `OnGcra::undo` | properties     |
 //! | I4 | a refusal stores nothing                                          | early return       | properties                    |
 //!
 //! # Linearization points
@@ -34,12 +34,17 @@
 
 use core::{slice, time::Duration};
 
-use crossbeam_utils::{Backoff, CachePadded};
+use crossbeam_utils::Backoff;
 
-use super::{algorithm, rate::Rate};
+use super::{
+    algorithm,
+    config::{On, Parts},
+    rate::Rate,
+};
 use crate::{
     ConfigError, Nanos, Rule,
-    decision::{History, Look},
+    block::Inline,
+    decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
 };
 
@@ -89,8 +94,14 @@ use crate::{
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
 pub struct Gcra {
-    /// Written only by the CAS in `admit` and `undo`.
-    word: CachePadded<Word<Tat>>,
+    block: Inline<Word<Tat>>,
+    config: GcraConfig,
+}
+
+/// The configuration of a [`Gcra`], without its state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct GcraConfig {
     rate: Rate,
     /// Ticks in which a full bucket drains.
     span: u64,
@@ -100,6 +111,12 @@ pub struct Gcra {
     max_cost: u64,
     rule: Rule,
 }
+
+// SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
+unsafe impl bytemuck::NoUninit for GcraConfig {}
+
+/// A configuration on a state.
+pub(super) type OnGcra<'a> = On<'a, GcraConfig>;
 
 /// The token bucket: `burst` is its capacity, `limit` per window its refill. Another name of [`Gcra`]: a bucket
 /// with `n` tokens left is one with `burst - n` permits to drain.
@@ -169,63 +186,29 @@ impl Gcra {
         GcraBuilder { rule: Rule::new(limit, per), burst: None, max_cost: u64::MAX }
     }
 
-    /// Charges `charge` ticks at `clock` while at most `room` are left to drain; tells the word before and after.
-    #[inline]
-    fn admit(&self, charge: u64, clock: u64, room: u64) -> Option<(Tat, Tat)> {
-        debug_assert!(charge + room <= self.span && clock.checked_add(self.span).is_some(), "I2");
-        let backoff = Backoff::new();
-        let mut seen = self.word.load(Relaxed); // O1, L2
-        while let Some(next) = seen.charged(charge, clock, room) {
-            match self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed) {
-                // O2, L1
-                Ok(_) => return Some((seen, next)),
-                Err(_) => {
-                    backoff.spin();
-                    seen = self.word.load(Relaxed); // O1, L2
-                }
-            }
-        }
-        None
+    #[inline(always)]
+    pub(super) fn on(&self) -> OnGcra<'_> {
+        On { config: &self.config, state: self.block.at() }
     }
 
-    /// Takes as [`History::take`] does, and tells what `undo` needs.
-    pub(super) fn step(&self, cost: u64, now: Nanos) -> Option<Step> {
-        let charge = self.rate.charge(cost);
-        let (before, after) = self.admit(charge, self.rate.clock(now), self.span - charge)?;
-        Some(Step { before, after, start: now.max(self.rate.nanos(before.0)) })
-    }
-
-    /// Takes `cost` (1 to the ceiling) if nothing is left to drain.
-    #[inline]
-    pub(super) fn take_idle(&self, cost: u64, now: Nanos) -> bool {
-        self.admit(self.rate.charge(cost), self.rate.clock(now), 0).is_some()
-    }
-
-    /// Takes back the newest admission; `false`, and nothing changed, if another came after it.
-    ///
-    /// A word that stands at `after` was put there by this very step: every admission grows the word, and only
-    /// undoing this one takes it below `after` again (I3).
-    pub(super) fn undo(&self, step: Step) -> bool {
-        self.word.compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1
-    }
-
-    /// The largest cost that can be taken.
-    pub(super) fn ceiling(&self) -> u64 {
-        self.ceiling
+    pub(super) fn config(&self) -> &GcraConfig {
+        &self.config
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.word)
+        self.config.bytes()
     }
 
     pub(super) fn clear(&mut self) {
-        self.word = CachePadded::default();
+        self.block.clear();
     }
 }
 
-impl History for Gcra {
-    type Look<'a> = GcraLook;
+algorithm!(Gcra in parts);
 
+// === impl GcraConfig ===
+
+impl Limits for GcraConfig {
     fn rules(&self) -> &[Rule] {
         slice::from_ref(&self.rule)
     }
@@ -238,6 +221,71 @@ impl History for Gcra {
         self.max_cost
     }
 
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl Parts for GcraConfig {
+    type Heads = Word<Tat>;
+    type Slot = Tat;
+}
+
+// === impl OnGcra ===
+
+impl OnGcra<'_> {
+    /// Charges `charge` ticks at `clock` while at most `room` are left to drain; tells the word before and after.
+    #[inline]
+    fn admit(self, charge: u64, clock: u64, room: u64) -> Option<(Tat, Tat)> {
+        debug_assert!(charge + room <= self.span && clock.checked_add(self.span).is_some(), "I2");
+        let backoff = Backoff::new();
+        let mut seen = self.state.head().load(Relaxed); // O1, L2
+        while let Some(next) = seen.charged(charge, clock, room) {
+            match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {
+                // O2, L1
+                Ok(_) => return Some((seen, next)),
+                Err(_) => {
+                    backoff.spin();
+                    seen = self.state.head().load(Relaxed); // O1, L2
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes as [`History::take`] does, and tells what `undo` needs.
+    pub(super) fn step(self, cost: u64, now: Nanos) -> Option<Step> {
+        let charge = self.rate.charge(cost);
+        let (before, after) = self.admit(charge, self.rate.clock(now), self.span - charge)?;
+        Some(Step { before, after, start: now.max(self.rate.nanos(before.0)) })
+    }
+
+    /// Takes `cost` (1 to the ceiling) if nothing is left to drain.
+    #[inline]
+    pub(super) fn take_idle(self, cost: u64, now: Nanos) -> bool {
+        self.admit(self.rate.charge(cost), self.rate.clock(now), 0).is_some()
+    }
+
+    /// Takes back the newest admission; `false`, and nothing changed, if another came after it.
+    ///
+    /// A word that stands at `after` was put there by this very step: every admission grows the word, and only
+    /// undoing this one takes it below `after` again (I3).
+    pub(super) fn undo(self, step: Step) -> bool {
+        self.state.head().compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1
+    }
+}
+
+impl History for OnGcra<'_> {
+    type Limits = GcraConfig;
+    type Look<'a>
+        = GcraLook
+    where
+        Self: 'a;
+
+    fn limits(&self) -> &GcraConfig {
+        self.config
+    }
+
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
         let charge = self.rate.charge(cost);
@@ -245,14 +293,12 @@ impl History for Gcra {
     }
 
     fn look(&self, now: Nanos) -> GcraLook {
-        let tat = self.word.load(Relaxed).0; // O1, L2
+        let tat = self.state.head().load(Relaxed).0; // O1, L2
         // Some admission was at this time or later (I1). Before it no cost fits, and at it none does either.
         let at = now.max(self.rate.nanos(tat.saturating_sub(self.span)));
         GcraLook { at, backlog: tat.saturating_sub(self.rate.clock(at)), rate: self.rate }
     }
 }
-
-algorithm!(Gcra);
 
 // === impl GcraBuilder ===
 
@@ -277,6 +323,14 @@ impl GcraBuilder {
     /// [`ConfigError::Burst`] for a burst of 0, or one that takes more than 48 years to drain (146 years with `d`
     /// of 2, 438 with `d` of 1 in the table at [`Gcra`]); [`ConfigError::MaxCost`] for a largest cost of 0.
     pub fn build(self) -> Result<Gcra, ConfigError> {
+        Ok(Gcra { block: Inline::default(), config: self.config()? })
+    }
+
+    /// Checks the configuration, for a state that lies elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`build`](GcraBuilder::build).
+    pub fn config(self) -> Result<GcraConfig, ConfigError> {
         let Self { rule, burst, max_cost } = self;
         let rate = Rate::new(rule)?;
         let burst = if rule.limit == 0 { 0 } else { burst.unwrap_or(rule.limit) };
@@ -287,9 +341,8 @@ impl GcraBuilder {
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        let word = CachePadded::default();
         let (span, ceiling) = (rate.charge(burst), burst.min(max_cost));
-        Ok(Gcra { word, rate, span, ceiling, burst, max_cost, rule })
+        Ok(GcraConfig { rate, span, ceiling, burst, max_cost, rule })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The algorithms, one file each, and the contract that they share.
 
 mod compact;
+mod config;
 mod epoch;
 mod fixed;
 mod gcra;
@@ -16,14 +17,16 @@ mod window;
 use alloc::boxed::Box;
 
 pub use compact::{Compact, CompactBuilder};
-pub use fixed::{Fixed, FixedBuilder};
-pub use gcra::{Gcra, GcraBuilder, LeakyBucket, TokenBucket};
-pub use log::{Log, LogBuilder};
+#[cfg(not(tollgate_loom))]
+pub use config::{Config, STATE_ALIGN};
+pub use fixed::{Fixed, FixedBuilder, FixedConfig};
+pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
+pub use log::{Log, LogBuilder, LogConfig};
 pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
 pub use sampled::{Sampled, SampledBuilder};
-pub use two_window::{TwoWindow, TwoWindowBuilder};
+pub use two_window::{TwoWindow, TwoWindowBuilder, TwoWindowConfig};
 pub use wheel::{Wheel, WheelBuilder};
-pub use window::{Coverage, Window, WindowBuilder};
+pub use window::{Coverage, Window, WindowBuilder, WindowConfig};
 
 use crate::{Decision, Nanos, Rule};
 
@@ -98,48 +101,41 @@ impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
     }
 }
 
-/// Gives a [`History`](crate::decision::History) the public contract. `ceiling` is a field: the largest cost
-/// that can be taken, the least of all capacities and the largest cost declared.
+/// Gives a type the public contract: one that is its own [`History`](crate::decision::History), or one that owns the
+/// two parts of one.
 macro_rules! algorithm {
     ($name:ident) => {
-        impl $name {
-            #[inline]
-            fn take_if_ordinary(&self, cost: u64, now: $crate::Nanos) -> bool {
-                if !now.in_range() {
-                    return false;
-                }
-                // One compare for both ends: 0 wraps to the top.
-                if cost.wrapping_sub(1) >= self.ceiling {
-                    return cost == 0;
-                }
-                $crate::decision::History::take(self, cost, now)
-            }
-        }
-
+        algorithm!($name, it, it, it);
+    };
+    ($name:ident in parts) => {
+        algorithm!($name, it, &it.config, &it.on());
+    };
+    ($name:ident, $it:ident, $limits:expr, $history:expr) => {
         impl $crate::Algorithm for $name {
-            // Inlined, so that to check a cost that the caller knows takes no instruction.
             #[inline(always)]
             fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
-                match $crate::decision::History::glance(self, cost, now) {
-                    Some(answer) => answer,
-                    None => self.take_if_ordinary(cost, now),
-                }
+                let $it = self;
+                $crate::decision::try_acquire($history, cost, now)
             }
 
             fn check_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {
-                $crate::decision::check(self, cost, now)
+                let $it = self;
+                $crate::decision::check($history, cost, now)
             }
 
             fn peek_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {
-                $crate::decision::peek(self, cost, now)
+                let $it = self;
+                $crate::decision::peek($history, cost, now)
             }
 
             fn usage_at(&self, rule: usize, now: $crate::Nanos) -> Option<u64> {
-                $crate::decision::usage(self, rule, now)
+                let $it = self;
+                $crate::decision::usage($history, rule, now)
             }
 
             fn rules(&self) -> &[$crate::Rule] {
-                $crate::decision::History::rules(self)
+                let $it = self;
+                $crate::decision::Limits::rules($limits)
             }
 
             fn state_bytes(&self) -> usize {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     ConfigError, Denied, Nanos, Rule,
-    decision::{self, History, Look},
+    decision::{self, History, Limits, Look},
 };
 
 /// A leaky bucket as a queue: permits start at a steady rate, and a caller that comes early is told to wait.
@@ -56,8 +56,6 @@ use crate::{
 /// ```
 pub struct Pacing {
     meter: Gcra,
-    /// The largest cost that can be taken.
-    ceiling: u64,
     /// How often the queue was reset.
     resets: u64,
 }
@@ -133,12 +131,12 @@ impl Pacing {
         // Lock-free: a round is lost only to another caller that got a place, or gave one back, meanwhile.
         loop {
             if now.in_range()
-                && (1..=self.ceiling).contains(&cost)
-                && let Some(step) = self.meter.step(cost, now)
+                && (1..=self.ceiling()).contains(&cost)
+                && let Some(step) = self.meter.on().step(cost, now)
             {
                 return Ok(self.reservation(now, Some(step)));
             }
-            decision::peek(&self.meter, cost, now)?;
+            decision::peek(&self.meter.on(), cost, now)?;
             if cost == 0 {
                 return Ok(self.reservation(now, None));
             }
@@ -176,7 +174,7 @@ impl Pacing {
             return Err(Lapsed::Started);
         }
         // I2, I3
-        if reservation.resets != self.resets || !self.meter.undo(step) {
+        if reservation.resets != self.resets || !self.meter.on().undo(step) {
             return Err(Lapsed::NotLast);
         }
         Ok(())
@@ -197,28 +195,39 @@ impl Pacing {
     }
 }
 
-impl History for Pacing {
-    type Look<'a> = PacingLook;
-
+impl Limits for Pacing {
     fn rules(&self) -> &[Rule] {
-        History::rules(&self.meter)
+        self.meter.config().rules()
     }
 
     fn capacity(&self, rule: usize) -> u64 {
-        self.meter.capacity(rule)
+        self.meter.config().capacity(rule)
     }
 
     fn max_cost(&self) -> u64 {
-        self.meter.max_cost()
+        self.meter.config().max_cost()
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.meter.config().ceiling()
+    }
+}
+
+impl History for Pacing {
+    type Limits = Self;
+    type Look<'a> = PacingLook;
+
+    fn limits(&self) -> &Self {
+        self
     }
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        self.meter.take_idle(cost, now)
+        self.meter.on().take_idle(cost, now)
     }
 
     fn look(&self, now: Nanos) -> PacingLook {
-        PacingLook { meter: self.meter.look(now), capacity: self.meter.capacity(0) }
+        PacingLook { meter: self.meter.on().look(now), capacity: self.capacity(0) }
     }
 }
 
@@ -254,7 +263,7 @@ impl PacingBuilder {
             ConfigError::Burst { max, .. } => ConfigError::Burst { got: queue, min: 0, max: max - 1 },
             other => other,
         })?;
-        Ok(Pacing { ceiling: meter.ceiling(), meter, resets: 0 })
+        Ok(Pacing { meter, resets: 0 })
     }
 }
 

@@ -27,6 +27,7 @@ const _: () = assert!(Nanos::MAX.as_nanos().checked_mul(TICKS_MAX).is_some(), "I
 
 /// How time turns into permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(crate) struct Rate {
     /// Ticks in a nanosecond.
     ticks: u64,

@@ -41,7 +41,7 @@ use core::time::Duration;
 use super::{algorithm, ring::Ring};
 use crate::{
     ConfigError, Nanos, Rule,
-    decision::{History, Look},
+    decision::{History, Limits, Look},
     sync::{Guard, Lock},
 };
 
@@ -163,15 +163,26 @@ impl Sampled {
     }
 }
 
-impl History for Sampled {
-    type Look<'a> = SampledLook<'a>;
-
+impl Limits for Sampled {
     fn rules(&self) -> &[Rule] {
         core::slice::from_ref(&self.rule)
     }
 
     fn max_cost(&self) -> u64 {
         self.max_cost
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl History for Sampled {
+    type Limits = Self;
+    type Look<'a> = SampledLook<'a>;
+
+    fn limits(&self) -> &Self {
+        self
     }
 
     fn take(&self, cost: u64, now: Nanos) -> bool {

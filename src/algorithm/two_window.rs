@@ -42,16 +42,19 @@
 //! Not promised: an admission orders none of the caller's own data.
 //!
 //! # Progress
-//! Lock-free: a CAS beaten by another thread means that thread was admitted. Weak failures only retry.
+//! Lock-free: a CAS beaten by another thread means that thread was admitted.
 
 use core::{slice, time::Duration};
 
-use crossbeam_utils::CachePadded;
-
-use super::{algorithm, epoch::Split};
+use super::{
+    algorithm,
+    config::{On, Parts},
+    epoch::Split,
+};
 use crate::{
     ConfigError, Nanos, Rule,
-    decision::{History, Look},
+    block::Inline,
+    decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
 };
 
@@ -102,11 +105,17 @@ use crate::{
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
 pub struct TwoWindow {
-    /// Written only by the CAS in `take`.
-    word: CachePadded<Word<State>>,
+    block: Inline<Word<State>>,
+    config: TwoWindowConfig,
+}
+
+/// The configuration of a [`TwoWindow`], without its state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct TwoWindowConfig {
     split: Split,
     /// Bits of each count.
-    half: u32,
+    half: u64,
     /// The largest count.
     half_max: u64,
     rule: Rule,
@@ -114,6 +123,12 @@ pub struct TwoWindow {
     /// The largest cost that can be taken.
     ceiling: u64,
 }
+
+// SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
+unsafe impl bytemuck::NoUninit for TwoWindowConfig {}
+
+/// A configuration on a state.
+type OnTwoWindow<'a> = On<'a, TwoWindowConfig>;
 
 /// Builds a [`TwoWindow`].
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +165,25 @@ impl TwoWindow {
         TwoWindowBuilder { rule: Rule::new(limit, window), phase: Nanos::ZERO, max_cost: u64::MAX }
     }
 
+    #[inline(always)]
+    fn on(&self) -> OnTwoWindow<'_> {
+        On { config: &self.config, state: self.block.at() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.config.bytes()
+    }
+
+    fn clear(&mut self) {
+        self.block.clear();
+    }
+}
+
+algorithm!(TwoWindow in parts);
+
+// === impl TwoWindowConfig ===
+
+impl TwoWindowConfig {
     /// The state as a call at `now` judges it, never before the newest window (I2).
     #[inline]
     fn judged(&self, state: State, now: Nanos) -> TwoWindowLook {
@@ -157,7 +191,7 @@ impl TwoWindow {
         let (seen, rest) = (split.index(state.0), split.rest(state.0));
         let index = split.newest(seen, now);
         let (prev, cur) = match index - seen {
-            0 => (rest >> self.half, rest & self.half_max),
+            0 => (rest >> self.half as u32, rest & self.half_max),
             1 => (rest & self.half_max, 0),
             _ => (0, 0),
         };
@@ -172,16 +206,8 @@ impl TwoWindow {
         let room = (self.rule.limit - seen.cur).checked_sub(cost)?;
         // `ceil(prev * left / width) <= room` without the division.
         let fits = wide(seen.prev, seen.left) <= wide(room, seen.width);
-        let rest = seen.prev << self.half | (seen.cur + cost);
+        let rest = seen.prev << self.half as u32 | (seen.cur + cost);
         fits.then(|| State(self.split.pack(seen.index, rest)))
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&self.word)
-    }
-
-    fn clear(&mut self) {
-        self.word = CachePadded::default();
     }
 }
 
@@ -190,9 +216,7 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-impl History for TwoWindow {
-    type Look<'a> = TwoWindowLook;
-
+impl Limits for TwoWindowConfig {
     fn rules(&self) -> &[Rule] {
         slice::from_ref(&self.rule)
     }
@@ -201,25 +225,59 @@ impl History for TwoWindow {
         self.max_cost
     }
 
-    #[inline]
-    fn take(&self, cost: u64, now: Nanos) -> bool {
-        let mut seen = self.word.load(Relaxed); // O1, L2
-        while let Some(next) = self.admit(seen, cost, now) {
-            let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2
-            match cas {
-                Ok(_) => return true,         // L1
-                Err(actual) => seen = actual, // L2
-            }
-        }
-        false
-    }
-
-    fn look(&self, now: Nanos) -> TwoWindowLook {
-        self.judged(self.word.load(Relaxed), now) // O1, L2
+    fn ceiling(&self) -> u64 {
+        self.ceiling
     }
 }
 
-algorithm!(TwoWindow);
+impl Parts for TwoWindowConfig {
+    type Heads = Word<State>;
+    type Slot = State;
+}
+
+// === impl OnTwoWindow ===
+
+impl OnTwoWindow<'_> {
+    /// One attempt; the word as it is now if another caller got in between.
+    #[inline]
+    fn attempt(self, seen: State, cost: u64, now: Nanos) -> Result<bool, State> {
+        let Some(next) = self.admit(seen, cost, now) else { return Ok(false) };
+        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn contend(self, mut seen: State, cost: u64, now: Nanos) -> bool {
+        loop {
+            match self.attempt(seen, cost, now) {
+                Ok(admitted) => return admitted,
+                Err(newer) => seen = newer,
+            }
+        }
+    }
+}
+
+impl History for OnTwoWindow<'_> {
+    type Limits = TwoWindowConfig;
+    type Look<'a>
+        = TwoWindowLook
+    where
+        Self: 'a;
+
+    fn limits(&self) -> &TwoWindowConfig {
+        self.config
+    }
+
+    #[inline]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        let seen = self.state.head().load(Relaxed); // O1, L2
+        self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
+    }
+
+    fn look(&self, now: Nanos) -> TwoWindowLook {
+        self.judged(self.state.head().load(Relaxed), now) // O1, L2
+    }
+}
 
 // === impl TwoWindowBuilder ===
 
@@ -242,9 +300,17 @@ impl TwoWindowBuilder {
     /// [`ConfigError::Window`], [`ConfigError::Phase`], [`ConfigError::Limit`] (the table at [`TwoWindow`]), or
     /// [`ConfigError::MaxCost`] for a largest cost of 0.
     pub fn build(self) -> Result<TwoWindow, ConfigError> {
+        Ok(TwoWindow { block: Inline::default(), config: self.config()? })
+    }
+
+    /// Checks the configuration, for a state that lies elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`build`](TwoWindowBuilder::build).
+    pub fn config(self) -> Result<TwoWindowConfig, ConfigError> {
         let Self { rule, phase, max_cost } = self;
         let split = Split::new(rule.window, phase)?;
-        let half = split.rest_bits() / 2;
+        let half = u64::from(split.rest_bits() / 2);
         let half_max = (1 << half) - 1;
         if rule.limit > half_max {
             return Err(ConfigError::Limit { got: rule.limit, max: half_max });
@@ -252,8 +318,7 @@ impl TwoWindowBuilder {
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        let word = CachePadded::default();
-        Ok(TwoWindow { word, split, half, half_max, rule, max_cost, ceiling: rule.limit.min(max_cost) })
+        Ok(TwoWindowConfig { split, half, half_max, rule, max_cost, ceiling: rule.limit.min(max_cost) })
     }
 }
 
@@ -316,6 +381,6 @@ mod tests {
 
     #[test]
     fn the_word_has_a_cache_line_of_its_own() {
-        assert_eq!(size_of::<CachePadded<Word<State>>>(), align_of::<TwoWindow>());
+        assert_eq!(size_of::<Inline<Word<State>>>(), align_of::<TwoWindow>());
     }
 }

@@ -43,7 +43,7 @@ use core::{iter, time::Duration};
 use super::{algorithm, ring::reserve};
 use crate::{
     ConfigError, Nanos, Rule,
-    decision::{History, Look},
+    decision::{History, Limits, Look},
     sync::{Guard, Lock},
     time::decimal_step,
 };
@@ -162,15 +162,26 @@ impl Wheel {
     }
 }
 
-impl History for Wheel {
-    type Look<'a> = WheelLook<'a>;
-
+impl Limits for Wheel {
     fn rules(&self) -> &[Rule] {
         core::slice::from_ref(&self.rule)
     }
 
     fn max_cost(&self) -> u64 {
         self.max_cost
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl History for Wheel {
+    type Limits = Self;
+    type Look<'a> = WheelLook<'a>;
+
+    fn limits(&self) -> &Self {
+        self
     }
 
     fn take(&self, cost: u64, now: Nanos) -> bool {

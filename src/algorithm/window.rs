@@ -60,9 +60,13 @@ use crossbeam_utils::Backoff;
 
 use crate::{
     ConfigError, Nanos, RULES_MAX, Rule,
-    algorithm::{algorithm, epoch::Split},
+    algorithm::{
+        algorithm,
+        config::{On, Parts},
+        epoch::Split,
+    },
     block::Owned,
-    decision::{History, Look},
+    decision::{History, Limits, Look},
     rule::Rules,
     sync::{AcqRel, Acquire, Relaxed, Word, word},
 };
@@ -76,14 +80,6 @@ word! {
     /// `total | turning | bucket`: the state, and each slot, where `turning` is 0.
     Mark
 }
-
-#[derive(Default)]
-struct Heads {
-    state: Word<Mark>,
-}
-
-// SAFETY: contract of `Zeroed`: words alone.
-unsafe impl crate::block::Zeroed for Heads {}
 
 /// How far the look-back of a rule reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -145,23 +141,37 @@ pub enum Coverage {
 /// assert!(counter.try_acquire_at(1, Nanos::from_millis(1_100)));
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
+#[repr(C)]
 pub struct Window {
-    rules: Rules,
-    /// For each rule, how many buckets before the judged one its look-back lies.
-    backs: [u64; RULES_MAX],
-    max_cost: u64,
-    ceiling: u64,
-    /// The ceiling where there is one rule, else 0: up to here the first rule's answer is the answer.
-    first_ceiling: u64,
-    /// What the first rule may hold as a word: its limit above its look-back.
-    first_room: u64,
-    /// Buckets of the longest window: how far back start totals are put.
-    reach: u64,
+    config: WindowConfig,
+    block: Owned<Word<Mark>, Mark>,
+}
+
+/// The configuration of a [`Window`], without its state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct WindowConfig {
+    split: Split,
     /// Ring length less one; the length is a power of two above `reach`.
     mask: u64,
-    split: Split,
-    block: Owned<Heads, Mark>,
+    /// What the first rule may hold as a word: its limit above its look-back.
+    first_room: u64,
+    /// The ceiling where there is one rule, else 0: up to here the first rule's answer is the answer.
+    first_ceiling: u64,
+    /// Buckets of the longest window: how far back start totals are put.
+    reach: u64,
+    ceiling: u64,
+    max_cost: u64,
+    /// For each rule, how many buckets before the judged one its look-back lies.
+    backs: [u64; RULES_MAX],
+    rules: Rules,
 }
+
+// SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
+unsafe impl bytemuck::NoUninit for WindowConfig {}
+
+/// A configuration on a state.
+type OnWindow<'a> = On<'a, WindowConfig>;
 
 /// Builds a [`Window`].
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +187,7 @@ pub struct WindowBuilder {
 
 /// One look: the state, and the bucket judged. It stays true, of the moment of the state, whatever comes after.
 pub(crate) struct WindowLook<'a> {
-    window: &'a Window,
+    window: OnWindow<'a>,
     seen: Mark,
     bucket: u64,
     now: Nanos,
@@ -200,23 +210,28 @@ impl Window {
 
     /// Width of a bucket.
     pub fn width(&self) -> Nanos {
-        Nanos::from_nanos(self.split.width())
+        Nanos::from_nanos(self.config.split.width())
+    }
+
+    #[inline(always)]
+    fn on(&self) -> OnWindow<'_> {
+        On { config: &self.config, state: self.block.at() }
     }
 
     fn bytes(&self) -> usize {
-        self.block.bytes()
+        self.config.bytes()
     }
 
     fn clear(&mut self) {
         self.block.clear();
     }
+}
 
-    #[inline]
-    fn slot(&self, bucket: u64) -> &Word<Mark> {
-        // SAFETY: I6: the mask is the ring's length less one.
-        unsafe { self.block.slots.get_unchecked((bucket & self.mask) as usize) }
-    }
+algorithm!(Window in parts);
 
+// === impl WindowConfig ===
+
+impl WindowConfig {
     /// The bucket of a state or a slot.
     #[inline]
     fn bucket(&self, mark: Mark) -> u64 {
@@ -233,11 +248,44 @@ impl Window {
     fn is_turning(&self, seen: Mark) -> bool {
         seen.0 & self.split.flag() != 0
     }
+}
+
+impl Limits for WindowConfig {
+    fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    fn max_cost(&self) -> u64 {
+        self.max_cost
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl Parts for WindowConfig {
+    type Heads = Word<Mark>;
+    type Slot = Mark;
+
+    fn slots(&self) -> u64 {
+        self.mask.saturating_add(1)
+    }
+}
+
+// === impl OnWindow ===
+
+impl<'a> OnWindow<'a> {
+    #[inline]
+    fn slot(self, bucket: u64) -> &'a Word<Mark> {
+        // SAFETY: I6: the mask is the ring's length less one.
+        unsafe { self.state.slot(bucket & self.mask) }
+    }
 
     /// Permits that count in `bucket` (at least the state's) for a rule with this look-back. `None`: the state has
     /// moved on.
     #[inline]
-    fn used(&self, seen: Mark, bucket: u64, back: u64) -> Option<u64> {
+    fn used(self, seen: Mark, bucket: u64, back: u64) -> Option<u64> {
         let start = bucket.saturating_sub(back);
         if start > self.bucket(seen) {
             return Some(0); // Nothing was admitted since.
@@ -255,7 +303,7 @@ impl Window {
 
     /// Whether `cost` more permits keep every rule in `bucket`. `None`: the state has moved on.
     #[inline]
-    fn fits(&self, seen: Mark, bucket: u64, cost: u64) -> Option<bool> {
+    fn fits(self, seen: Mark, bucket: u64, cost: u64) -> Option<bool> {
         for (rule, &back) in self.rules.iter().zip(&self.backs) {
             if self.used(seen, bucket, back)? > rule.limit - cost {
                 return Some(false);
@@ -266,8 +314,8 @@ impl Window {
 
     /// One attempt; `None` if another caller got in between.
     #[inline]
-    fn attempt(&self, cost: u64, now: Nanos) -> Option<bool> {
-        let state = &self.block.head.state;
+    fn attempt(self, cost: u64, now: Nanos) -> Option<bool> {
+        let state = self.state.head();
         let seen = state.load(Acquire); // O1, L2
         let bucket = self.split.newest(self.bucket(seen), now);
         if !self.fits(seen, bucket, cost)? {
@@ -280,14 +328,14 @@ impl Window {
     }
 
     #[inline(never)]
-    fn take_slow(&self, now: Nanos, cost: u64) -> bool {
+    fn take_slow(self, now: Nanos, cost: u64) -> bool {
         self.attempt(cost, now).unwrap_or_else(|| self.contend(now, cost))
     }
 
     /// Attempts, after one that another caller got into, until one is undisturbed.
     #[cold]
     #[inline(never)]
-    fn contend(&self, now: Nanos, cost: u64) -> bool {
+    fn contend(self, now: Nanos, cost: u64) -> bool {
         let backoff = Backoff::new();
         loop {
             backoff.spin();
@@ -300,14 +348,14 @@ impl Window {
     /// Makes the state ready to admit in `bucket` (at least its own) by its next CAS: there, with every start total
     /// in its slot. `None`: the state moved.
     #[inline]
-    fn settle(&self, mut seen: Mark, bucket: u64) -> Option<Mark> {
+    fn settle(self, mut seen: Mark, bucket: u64) -> Option<Mark> {
         let newest = self.bucket(seen);
         if self.is_turning(seen) {
             self.fill(seen, self.first_unfilled(newest));
         }
         if bucket > newest {
             let turning = Mark(self.moved_to(bucket, seen).0 | self.split.flag());
-            self.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3
+            self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3
             self.fill(turning, newest + 1);
             seen = turning;
         }
@@ -316,7 +364,7 @@ impl Window {
 
     /// The first bucket whose start total a turn to `newest` has yet to write.
     #[cold]
-    fn first_unfilled(&self, newest: u64) -> u64 {
+    fn first_unfilled(self, newest: u64) -> u64 {
         let reached = newest.saturating_sub(self.reach);
         let unfilled = |passed| self.bucket(self.slot(passed).load(Acquire)) < passed; // O2
         let mut first = newest + 1;
@@ -328,7 +376,7 @@ impl Window {
 
     /// Writes the start totals of a turn, from bucket `first` up: in ascending order, so that `first_unfilled` meets
     /// every gap.
-    fn fill(&self, turning: Mark, first: u64) {
+    fn fill(self, turning: Mark, first: u64) {
         let newest = self.bucket(turning);
         for passed in first.max(newest.saturating_sub(self.reach))..=newest {
             let start = Mark(self.moved_to(newest, turning).0 - newest + passed);
@@ -342,22 +390,22 @@ impl Window {
     }
 }
 
-impl History for Window {
-    type Look<'a> = WindowLook<'a>;
+impl<'w> History for OnWindow<'w> {
+    type Limits = WindowConfig;
+    type Look<'a>
+        = WindowLook<'w>
+    where
+        Self: 'a;
 
-    fn rules(&self) -> &[Rule] {
-        &self.rules
-    }
-
-    fn max_cost(&self) -> u64 {
-        self.max_cost
+    fn limits(&self) -> &WindowConfig {
+        self.config
     }
 
     /// The state's own bucket and the first rule: what most calls ask, by arithmetic on whole words. The order of
     /// the questions is that of their cost to a refusal.
     #[inline(always)]
     fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
-        let state = &self.block.head.state;
+        let state = self.state.head();
         let seen = state.load(Acquire); // O1, L2
         let bucket = self.split.index(seen.0);
         if !self.split.ends_after(bucket, now) {
@@ -390,14 +438,12 @@ impl History for Window {
         self.take_slow(now, cost)
     }
 
-    fn look(&self, now: Nanos) -> WindowLook<'_> {
-        let seen = self.block.head.state.load(Acquire); // O1, L2
+    fn look(&self, now: Nanos) -> WindowLook<'w> {
+        let seen = self.state.head().load(Acquire); // O1, L2
         let bucket = self.split.newest(self.bucket(seen), now);
-        WindowLook { window: self, seen, bucket, now }
+        WindowLook { window: *self, seen, bucket, now }
     }
 }
-
-algorithm!(Window);
 
 // === impl WindowLook ===
 
@@ -479,10 +525,19 @@ impl WindowBuilder {
     /// Checks everything and takes the memory.
     ///
     /// # Errors
+    /// Those of [`config`](WindowBuilder::config), or too little memory.
+    pub fn build(self) -> Result<Window, ConfigError> {
+        let config = self.config()?;
+        Ok(Window { block: Owned::zeroed(config.slots())?, config })
+    }
+
+    /// Checks everything, for a state that lies elsewhere.
+    ///
+    /// # Errors
     /// A window outside 1 ns to [`Nanos::MAX`] or not a multiple of the width, no bucket or more than fit the window or
     /// the ring, a limit too large for the width, a phase not below the width, more than
-    /// [`RULES_MAX`](crate::RULES_MAX) rules, a largest cost of 0, or too little memory.
-    pub fn build(self) -> Result<Window, ConfigError> {
+    /// [`RULES_MAX`](crate::RULES_MAX) rules, or a largest cost of 0.
+    pub fn config(self) -> Result<WindowConfig, ConfigError> {
         let rules = self.rules.validate()?;
         let windows = || rules.iter().map(|rule| rule.window.as_nanos());
         let shortest = windows().min().unwrap_or(1);
@@ -512,19 +567,17 @@ impl WindowBuilder {
             *back = rule.window.as_nanos() / width - u64::from(self.coverage == Coverage::Textbook);
         }
         let len = (reach + 1).checked_next_power_of_two().unwrap_or(u64::MAX);
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
         let ceiling = rules.least_limit().min(self.max_cost);
-        Ok(Window {
-            rules,
-            backs,
-            max_cost: self.max_cost,
-            ceiling,
-            first_ceiling: if rules.len() == 1 { ceiling } else { 0 },
-            first_room: split.pack(backs[0], rules[0].limit),
-            reach,
-            mask: len as u64 - 1,
+        Ok(WindowConfig {
             split,
-            block: Owned::zeroed(len)?,
+            mask: len - 1,
+            first_room: split.pack(backs[0], rules[0].limit),
+            first_ceiling: if rules.len() == 1 { ceiling } else { 0 },
+            reach,
+            ceiling,
+            max_cost: self.max_cost,
+            backs,
+            rules,
         })
     }
 }
@@ -545,7 +598,7 @@ mod tests {
             }
             let counter = builder.build().unwrap();
             assert!(counter.try_acquire_at(2, Nanos::MAX));
-            assert!(counter.split.ends_after(counter.split.index_of(Nanos::MAX), late[0]));
+            assert!(counter.config.split.ends_after(counter.config.split.index_of(Nanos::MAX), late[0]));
             for late in late {
                 assert!([0, 1, 3, 4].iter().all(|&cost| !counter.try_acquire_at(cost, late)), "{late:?}");
             }
@@ -559,7 +612,7 @@ mod tests {
     fn a_total_that_wraps_hides_no_use() {
         let max = 1_048_575;
         let counter = Window::builder(max, Duration::from_millis(10)).build().unwrap();
-        assert_eq!(counter.split.rest_max(), max);
+        assert_eq!(counter.config.split.rest_max(), max);
         for turn in 1..5 {
             let now = Nanos::from_millis(20 * turn);
             assert!(counter.try_acquire_at(max - turn, now));
@@ -608,18 +661,18 @@ mod tests {
         for filled in 0..=3 {
             let counter = Window::builder(3, Duration::from_nanos(30)).buckets(3).build().unwrap();
             assert!(counter.try_acquire_at(2, at(45)));
-            let seen = counter.block.head.state.load(Acquire);
-            let turning = Mark(counter.moved_to(7, seen).0 | counter.split.flag());
-            counter.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).unwrap();
+            let seen = counter.on().state.head().load(Acquire);
+            let turning = Mark(counter.config.moved_to(7, seen).0 | counter.config.split.flag());
+            counter.on().state.head().compare_exchange(seen, turning, AcqRel, Relaxed).unwrap();
             for bucket in 5..5 + filled {
-                let start = Mark(counter.moved_to(bucket, seen).0);
-                let slot = counter.slot(bucket);
+                let start = Mark(counter.config.moved_to(bucket, seen).0);
+                let slot = counter.on().slot(bucket);
                 slot.compare_exchange(slot.load(Acquire), start, AcqRel, Relaxed).unwrap();
             }
             // Bucket 4 counts until bucket 8; the dead caller's bucket is the newest.
             assert_eq!(counter.usage_at(0, at(0)), Some(2));
             assert_eq!(counter.peek_at(2, at(0)).unwrap_err().retry_after(), Some(at(10)));
-            assert_eq!(counter.block.head.state.load(Acquire), turning, "a look stores nothing");
+            assert_eq!(counter.on().state.head().load(Acquire), turning, "a look stores nothing");
             assert!(!counter.try_acquire_at(2, at(75)) && counter.try_acquire_at(1, at(75)));
             assert!(!counter.try_acquire_at(1, at(79)) && counter.try_acquire_at(2, at(80)));
             assert_eq!(counter.usage_at(0, at(80)), Some(3));

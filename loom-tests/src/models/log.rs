@@ -50,9 +50,9 @@ fn told(rules: Rules, max_cost: u64) -> Subject {
     Subject::new(name, move || Told(build(rules, max_cost)), Spec::exact(rules))
 }
 
-/// Half of what the head of the form with costs keeps of the time, under the model. A whole one later a head may recur,
+/// What the head of the form with costs keeps of the time, under the model. Two of them later a head may recur,
 /// which `Log` documents: so the newest times of a generated scenario, from the last before its threads on, are less than that apart.
-const HALF_SPAN: u64 = 16;
+const SPAN: u64 = 32;
 
 /// For generated scenarios.
 pub(super) fn subjects() -> Vec<(Subject, Asks)> {
@@ -65,14 +65,14 @@ pub(super) fn subjects() -> Vec<(Subject, Asks)> {
         subjects.push((hot(rules, 1), asks(rules, 1, ANY)));
     }
     for rules in [TWO, THREE, PAIR, TIGHT_FIRST_COSTS] {
-        subjects.push((hot(rules, 3), asks(rules, 2, HALF_SPAN - 1)));
+        subjects.push((hot(rules, 3), asks(rules, 2, SPAN - 1)));
         let name = format!("{} far", name(rules, 3));
-        let spec = Spec::oracle(Carried { rules, half_span: HALF_SPAN });
-        let far = asks(rules, 2, HALF_SPAN + 4);
+        let spec = Spec::oracle(Carried { rules, span: SPAN });
+        let far = asks(rules, 2, SPAN + 4);
         subjects.push((Subject::new(name, move || Hot(build(rules, 3)), spec), far));
     }
     subjects.push((told(TWO, 1), asks(TWO, 1, ANY)));
-    subjects.push((told(THREE, 3), asks(THREE, 3, HALF_SPAN - 1)));
+    subjects.push((told(THREE, 3), asks(THREE, 3, SPAN - 1)));
     subjects
 }
 

@@ -11,12 +11,12 @@
 //! | head  | 63     | bank: which base counts                                                 |
 //! |       | 62..P  | low bits of the newest time, `span` of them                             |
 //! |       | P-1..0 | position of the end: index and lap parity                               |
-//! | bases | all    | a time at most `2^span - 1` below the newest time                       |
+//! | bases | all    | the upper bits of the newest time: a multiple of `2^span`; in bank 1 `2^span` more |
 //!
-//! The full newest time is the first one at or after the base that ends in the head's bits. An admission later
-//! than `2^span` after the base first proposes a later base in the other bank, then switches banks by the very
-//! CAS that admits. Bases strictly grow, so a proposal is told from a leftover by comparing it with the base that
-//! counts, and a late proposal fails its CAS.
+//! The newest time is the base plus the head's upper bits, in which the bank is a sign: bank 1 takes `2^span` off,
+//! which its base has on top. An admission past the base's span first proposes a later base in the other bank, then
+//! switches banks by the very CAS that admits. Bases strictly grow, so a proposal is told from a leftover by
+//! comparing it with the base that counts, and a late proposal fails its CAS.
 //!
 //! # Invariants
 //! | id | always                                                              | kept by                              |
@@ -24,7 +24,7 @@
 //! | I3 | times never decrease along the ring                                  | the maximum with the newest time     |
 //! | I4 | a slot's value strictly grows from lap to lap, so a late fill fails  | I3, a window is at least 1 ns         |
 //! | I6 | only slots of the newest admission can lack their parity             | filled before the head moves on       |
-//! | I7 | `base <= newest time < base + 2^span`                                | the bank switch                       |
+//! | I7 | `base <= newest time < base + 2^span`, and all bases are multiples of `2^span` | the bank switch              |
 //! | I8 | the base of the bank that counts is never written                    | proposals go to the other; they grow  |
 //!
 //! # Linearization points
@@ -37,7 +37,7 @@
 use crossbeam_utils::Backoff;
 
 use super::{
-    Log,
+    OnLog,
     ring::{Base, Head, Index, LogLook, LookBack, Pos, Slot, Stamp},
 };
 use crate::{
@@ -54,12 +54,12 @@ struct Newest {
 
 /// `cost` permits (1 to the ceiling) under one rule, as large as the ring. `None`: not settled.
 #[inline(always)]
-pub(super) fn glance(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
+pub(super) fn glance(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
     let newest = read(log);
     // A whole lap back, which is the same slot, and on by what is asked for beyond one permit.
     let lap_back = Pos(newest.seen.0 ^ 1); // Its parity, which is all that is asked of it.
     let (pos, index) = log.ring.after(lap_back, log.ring.index(Pos(newest.seen.0)), cost - 1);
-    let slot = log.ring.slot_at(&log.block, index).load(Acquire); // O2
+    let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
     // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
     if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {
         return unmoved(log, &newest).then_some(false); // L2
@@ -74,7 +74,7 @@ pub(super) fn glance(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
 // save; what is rare starts over in `take`.
 
 #[inline(never)]
-fn fill_and_admit(log: &Log, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
+fn fill_and_admit(log: OnLog<'_>, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
     match fill_last(log, &Newest { seen, time }) {
         Some(true) => admit(log, now, cost, seen, time),
         _ => take(log, now, cost),
@@ -82,7 +82,7 @@ fn fill_and_admit(log: &Log, now: Nanos, cost: u64, seen: Head, time: Nanos) -> 
 }
 
 #[inline(never)]
-fn admit(log: &Log, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
+fn admit(log: OnLog<'_>, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
     let newest = Newest { seen, time };
     match next(log, &newest, cost, now.max(time)) {
         Some(next) => claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost)),
@@ -92,14 +92,14 @@ fn admit(log: &Log, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
 
 /// Takes `cost` permits, 1 to the least limit.
 #[inline(never)]
-pub(super) fn take(log: &Log, now: Nanos, cost: u64) -> bool {
+pub(super) fn take(log: OnLog<'_>, now: Nanos, cost: u64) -> bool {
     attempt(log, cost, now).unwrap_or_else(|| contend(log, now, cost))
 }
 
 /// Attempts, after one that another caller got into, until one is undisturbed.
 #[cold]
 #[inline(never)]
-fn contend(log: &Log, now: Nanos, cost: u64) -> bool {
+fn contend(log: OnLog<'_>, now: Nanos, cost: u64) -> bool {
     let backoff = Backoff::new();
     loop {
         backoff.spin();
@@ -111,7 +111,7 @@ fn contend(log: &Log, now: Nanos, cost: u64) -> bool {
 
 /// One attempt; `None` if another caller got in between.
 #[inline(always)]
-fn attempt(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
+fn attempt(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
     let newest = read(log);
     let at = now.max(newest.time);
     if !log.look_backs().iter().all(|rule| fits(log, &newest, rule, cost, at)) {
@@ -125,17 +125,16 @@ fn attempt(log: &Log, cost: u64, now: Nanos) -> Option<bool> {
 }
 
 #[inline(always)]
-fn read(log: &Log) -> Newest {
-    let seen = log.block.head.head.load(Acquire); // O1
-    let base = base_of(log, seen);
-    let ahead = (seen.0 >> log.pos_bits).wrapping_sub(base) & log.span_mask;
-    // Wraps only in a damaged block.
-    Newest { seen, time: Nanos::from_nanos(base.wrapping_add(ahead)) }
+fn read(log: OnLog<'_>) -> Newest {
+    let seen = log.state.head().head.load(Acquire); // O1
+    let base = log.state.head().bases[bank_of(seen)].load(Acquire); // O6
+    Newest { seen, time: Nanos::from_nanos(base.0.wrapping_add(upper(log, seen))) }
 }
 
+/// The head without its position: what its base lacks to the newest time. Bank 1 is a sign.
 #[inline(always)]
-fn base_of(log: &Log, seen: Head) -> u64 {
-    log.block.head.bases[bank_of(seen)].load(Acquire).0 // O6
+fn upper(log: OnLog<'_>, head: Head) -> u64 {
+    (head.0.cast_signed() >> log.pos_bits).cast_unsigned()
 }
 
 #[inline(always)]
@@ -144,51 +143,50 @@ fn bank_of(head: Head) -> usize {
 }
 
 #[inline(always)]
-fn pack(log: &Log, bank: usize, time: Nanos, end: Pos) -> Head {
+fn pack(log: OnLog<'_>, bank: usize, time: Nanos, end: Pos) -> Head {
     Head((bank as u64) << 63 | (time.as_nanos() & log.span_mask) << log.pos_bits | end.0)
 }
 
 /// The head after `cost` permits at `at`. `None`: the present base can not express that time.
 #[inline(always)]
-fn next(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
+fn next(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
     let end = log.ring.ahead(newest.end(log), cost);
-    // Wraps, or differs from the base that the time was decoded by, only if the head has moved: the claim will fail.
-    let ahead = at.as_nanos().wrapping_sub(base_of(log, newest.seen));
-    (ahead <= log.span_mask).then(|| pack(log, bank_of(newest.seen), at, end))
+    let in_span = (at.as_nanos() ^ newest.time.as_nanos()) <= log.span_mask;
+    in_span.then(|| pack(log, bank_of(newest.seen), at, end))
 }
 
 /// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
 #[inline(always)]
-fn fits(log: &Log, newest: &Newest, rule: &LookBack, cost: u64, at: Nanos) -> bool {
+fn fits(log: OnLog<'_>, newest: &Newest, rule: &LookBack, cost: u64, at: Nanos) -> bool {
     let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);
-    let slot = log.ring.slot(&log.block, pos).load(Acquire); // O2
+    let slot = log.ring.slot(log.state, pos).load(Acquire); // O2
     let slot = if slot.is_of(pos) { slot } else { Stamp::new(newest.time).slot(pos) };
     rule.is_past(slot, Stamp::new(at))
 }
 
 /// Whether the head is still the one read: then so is all that was read since.
 #[inline(always)]
-fn unmoved(log: &Log, newest: &Newest) -> bool {
-    log.block.head.head.load(Relaxed) == newest.seen // O3
+fn unmoved(log: OnLog<'_>, newest: &Newest) -> bool {
+    log.state.head().head.load(Relaxed) == newest.seen // O3
 }
 
 #[inline(always)]
-fn claim(log: &Log, newest: &Newest, next: Head) -> Option<bool> {
-    log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1
+fn claim(log: OnLog<'_>, newest: &Newest, next: Head) -> Option<bool> {
+    log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1
     Some(true)
 }
 
 /// Fills the slot of the newest permit (I6), if the one before is filled; whether it was. `None`: the head moved.
 #[inline(always)]
-fn fill_last(log: &Log, newest: &Newest) -> Option<bool> {
+fn fill_last(log: OnLog<'_>, newest: &Newest) -> Option<bool> {
     let end = newest.end(log);
     let (last, index) = log.ring.before(end, log.ring.index(end));
-    let slot = log.ring.slot_at(&log.block, index).load(Acquire); // O2
+    let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
     if slot.is_of(last) {
         return Some(true);
     }
     let (before, index_before) = log.ring.before(last, index);
-    if !log.ring.slot_at(&log.block, index_before).load(Acquire).is_of(before) {
+    if !log.ring.slot_at(log.state, index_before).load(Acquire).is_of(before) {
         return Some(false); // O2
     }
     fill_one(log, newest, last, index, slot)?;
@@ -197,20 +195,20 @@ fn fill_last(log: &Log, newest: &Newest) -> Option<bool> {
 
 /// Fills `pos`, which lies at `index` and held `old` after the head was read.
 #[inline(always)]
-fn fill_one(log: &Log, newest: &Newest, pos: Pos, index: Index, old: Slot) -> Option<()> {
+fn fill_one(log: OnLog<'_>, newest: &Newest, pos: Pos, index: Index, old: Slot) -> Option<()> {
     if !unmoved(log, newest) {
         return None;
     }
     let filled = Stamp::new(newest.time).slot(pos);
     // Beaten: somebody wrote this very value, or the head has moved and the claim will fail.
-    let _ = log.ring.slot_at(&log.block, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5
+    let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5
     Some(())
 }
 
 /// Fills the slots of the newest admission (I6), two at least: at most the largest cost.
 #[cold]
-fn fill_many(log: &Log, newest: &Newest) -> Option<()> {
-    let load = |pos| log.ring.slot(&log.block, pos).load(Acquire); // O2
+fn fill_many(log: OnLog<'_>, newest: &Newest) -> Option<()> {
+    let load = |pos| log.ring.slot(log.state, pos).load(Acquire); // O2
     let mut first = log.ring.back(log.ring.back(newest.end(log), 1), 1);
     let mut unfilled = 2;
     while unfilled < log.ring.cap && !load(log.ring.back(first, 1)).is_of(log.ring.back(first, 1)) {
@@ -230,20 +228,22 @@ fn fill_many(log: &Log, newest: &Newest) -> Option<()> {
 
 /// Admits at a time that the present base can not express.
 #[cold]
-fn switch_bank(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<bool> {
+fn switch_bank(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<bool> {
     let bank = 1 - bank_of(newest.seen);
-    let word = &log.block.head.bases[bank];
-    let base = word.load(Acquire); // O6
-    if base.0 <= base_of(log, newest.seen) {
-        // A leftover: propose a base that callers half a span before and after this one can use as well.
-        // (It saturates only if the head has moved, and then is not put.)
-        let proposal = Base(at.as_nanos().saturating_sub(log.span_mask.div_ceil(2)));
+    let word = &log.state.head().bases[bank];
+    let proposed = word.load(Acquire); // O6
+    let sign = upper(log, pack(log, bank, Nanos::ZERO, Pos(0)));
+    let base = proposed.0.wrapping_add(sign);
+    // In signed numbers, since before its first use bank 1 is below 0.
+    if base.cast_signed() <= newest.time.as_nanos().cast_signed() {
+        // A leftover, or the head has moved, and then nothing is put.
+        let proposal = Base((at.as_nanos() & !log.span_mask).wrapping_sub(sign));
         if unmoved(log, newest) {
-            let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7
+            let _ = word.compare_exchange(proposed, proposal, AcqRel, Relaxed); // O7
         }
         return None;
     }
-    let base_time = Nanos::from_nanos(base.0);
+    let base_time = Nanos::from_nanos(base);
     if (at - base_time).as_nanos() > log.span_mask {
         // A proposal that its caller left long ago: pass it, so that both banks serve again.
         let next = pack(log, bank, newest.time.max(base_time), newest.end(log));
@@ -257,13 +257,13 @@ fn switch_bank(log: &Log, newest: &Newest, cost: u64, at: Nanos) -> Option<bool>
 impl Newest {
     /// The end of the history.
     #[inline(always)]
-    fn end(&self, log: &Log) -> Pos {
+    fn end(&self, log: OnLog<'_>) -> Pos {
         Pos(self.seen.0 & log.ring.mask)
     }
 }
 
 /// Looks at the history.
-pub(super) fn look(log: &Log, now: Nanos) -> LogLook<'_> {
+pub(super) fn look(log: OnLog<'_>, now: Nanos) -> LogLook<'_> {
     loop {
         let newest = read(log);
         if unmoved(log, &newest) {

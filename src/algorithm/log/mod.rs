@@ -33,7 +33,14 @@ mod unit;
 use core::time::Duration;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule, algorithm::algorithm, block::Owned, decision::History, rule::Rules,
+    ConfigError, Nanos, RULES_MAX, Rule,
+    algorithm::{
+        algorithm,
+        config::{On, Parts},
+    },
+    block::Owned,
+    decision::{History, Limits},
+    rule::Rules,
     sync::SPAN_BITS_MAX,
 };
 use ring::{Geometry, Head, Heads, LogLook, LookBack, Pos, Slot, Stamp};
@@ -53,11 +60,12 @@ const LIMIT_MAX: u64 = 1 << 30;
 /// Lock-free; a thread that dies inside a call loses at most its own permits.
 ///
 /// With costs above 1 the newest time is kept in `span` bits of a word (52 for a limit of 1,000, 42 for a
-/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call whose passed time lies more than half of
-/// `2^span` nanoseconds (26 days, 36 minutes) behind that of an earlier call which died, or lost a race, on its
-/// way to that time can be judged at a time up to that one; no window holds more than the limit all the same.
+/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call can be judged later than the time it passed, at
+/// most at the time of an earlier call which died, or lost a race, on its way to that time; only if that call was more
+/// than `2^span` nanoseconds (52 days, 73 minutes) ahead of the newest admission, and the two calls in different
+/// ones of these spans. No window holds more than the limit all the same.
 /// That last needs one assumption: no caller sleeps inside a call until its head word has come round to the
-/// bit, after a multiple of `2^span` nanoseconds and, at once, of twice the capacity in permits.
+/// bit, after a multiple of `2^(span + 1)` nanoseconds and, at once, of twice the capacity in permits.
 ///
 /// # Cost
 /// Admission: two CASes, one of them on the head's line. Refusal: loads. O(number of rules), whatever the limit,
@@ -77,27 +85,36 @@ const LIMIT_MAX: u64 = 1 << 30;
 /// assert!(log.try_acquire_at(1, Nanos::from_millis(1_000)));
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
+#[repr(C)]
 pub struct Log {
-    rules: Rules,
-    max_cost: u64,
-    ceiling: u64,
-    /// Whether single permits are all that can be taken.
-    unit: bool,
-    /// The largest cost that the glance of each form takes: the ceiling under one rule in that form, else 0.
-    glances: Glances,
-    look_backs: [LookBack; RULES_MAX],
-    /// Bits of the position and of the newest time in the head, in the form with costs.
-    pos_bits: u32,
-    span_mask: u64,
-    ring: Geometry,
+    config: LogConfig,
     block: Owned<Heads, Slot>,
 }
 
-/// [`Log::glances`].
-struct Glances {
-    costs: u64,
-    unit: u64,
+/// The configuration of a [`Log`], without its state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct LogConfig {
+    /// The largest cost that a glance takes: the ceiling under one rule; in the form of single permits, less than 0.
+    /// One word, so that one compare tells the form.
+    glanced: i64,
+    /// Bits of the position and of the newest time in the head, in the form with costs.
+    pos_bits: u32,
+    /// Whether single permits are all that can be taken: the slot decides.
+    is_unit: u32,
+    span_mask: u64,
+    ring: Geometry,
+    ceiling: u64,
+    max_cost: u64,
+    look_backs: [LookBack; RULES_MAX],
+    rules: Rules,
 }
+
+// SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
+unsafe impl bytemuck::NoUninit for LogConfig {}
+
+/// A configuration on a state.
+type OnLog<'a> = On<'a, LogConfig>;
 
 /// Builds a [`Log`].
 #[derive(Clone, Copy, Debug)]
@@ -115,27 +132,32 @@ impl Log {
         LogBuilder { rules: Rules::one(Rule::new(limit, window)), max_cost: u64::MAX }
     }
 
+    #[inline(always)]
+    fn on(&self) -> OnLog<'_> {
+        On { config: &self.config, state: self.block.at() }
+    }
+
     fn bytes(&self) -> usize {
-        self.block.bytes()
+        self.config.bytes()
     }
 
     fn clear(&mut self) {
         self.block.clear();
     }
+}
 
+algorithm!(Log in parts);
+
+// === impl LogConfig ===
+
+impl LogConfig {
     #[inline]
     fn look_backs(&self) -> &[LookBack] {
         &self.look_backs[..self.rules.len()]
     }
-
-    fn look_from(&self, seen: Head, end: Pos, at: Stamp, unfilled: Option<Stamp>) -> LogLook<'_> {
-        LogLook { block: &self.block, ring: &self.ring, rules: self.look_backs(), seen, end, at, unfilled }
-    }
 }
 
-impl History for Log {
-    type Look<'a> = LogLook<'a>;
-
+impl Limits for LogConfig {
     fn rules(&self) -> &[Rule] {
         &self.rules
     }
@@ -144,29 +166,61 @@ impl History for Log {
         self.max_cost
     }
 
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+impl Parts for LogConfig {
+    type Heads = Heads;
+    type Slot = Slot;
+
+    fn slots(&self) -> u64 {
+        self.ring.cap
+    }
+}
+
+// === impl OnLog ===
+
+impl<'a> OnLog<'a> {
+    fn look_from(self, seen: Head, end: Pos, at: Stamp, unfilled: Option<Stamp>) -> LogLook<'a> {
+        let Self { config, state } = self;
+        LogLook { block: state, ring: &config.ring, rules: config.look_backs(), seen, end, at, unfilled }
+    }
+}
+
+impl<'l> History for OnLog<'l> {
+    type Limits = LogConfig;
+    type Look<'a>
+        = LogLook<'l>
+    where
+        Self: 'a;
+
+    fn limits(&self) -> &LogConfig {
+        self.config
+    }
+
     #[inline(always)]
     fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
         // One compare for both ends: 0 wraps to the top.
-        if cost.wrapping_sub(1) < self.glances.costs {
-            return costs::glance(self, cost, now);
+        if cost.wrapping_sub(1) < self.glanced.max(0).cast_unsigned() {
+            return costs::glance(*self, cost, now);
         }
-        if cost.wrapping_sub(1) < self.glances.unit {
-            return unit::glance(self, now);
+        if self.glanced < 0 && cost == 1 {
+            return Some(unit::glance(*self, now));
         }
         None
     }
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        if self.unit { unit::take(self, now) } else { costs::take(self, now, cost) }
+        if self.is_unit != 0 { unit::take(*self, now) } else { costs::take(*self, now, cost) }
     }
 
-    fn look(&self, now: Nanos) -> LogLook<'_> {
-        if self.unit { unit::look(self, now) } else { costs::look(self, now) }
+    fn look(&self, now: Nanos) -> LogLook<'l> {
+        if self.is_unit != 0 { unit::look(*self, now) } else { costs::look(*self, now) }
     }
 }
-
-algorithm!(Log);
 
 // === impl LogBuilder ===
 
@@ -187,9 +241,18 @@ impl LogBuilder {
     /// Checks everything and takes the memory.
     ///
     /// # Errors
-    /// A limit above 2^30, a window outside 1 ns to [`Nanos::MAX`], more than [`RULES_MAX`](crate::RULES_MAX)
-    /// rules, a largest cost of 0, or too little memory.
+    /// Those of [`config`](LogBuilder::config), or too little memory.
     pub fn build(self) -> Result<Log, ConfigError> {
+        let config = self.config()?;
+        Ok(Log { block: Owned::zeroed(config.slots())?, config })
+    }
+
+    /// Checks everything, for a state that lies elsewhere.
+    ///
+    /// # Errors
+    /// A limit above 2^30, a window outside 1 ns to [`Nanos::MAX`], more than [`RULES_MAX`](crate::RULES_MAX)
+    /// rules, or a largest cost of 0.
+    pub fn config(self) -> Result<LogConfig, ConfigError> {
         let rules = self.rules.validate()?;
         if rules.largest_limit() > LIMIT_MAX {
             return Err(ConfigError::Limit { got: rules.largest_limit(), max: LIMIT_MAX });
@@ -202,24 +265,23 @@ impl LogBuilder {
         // The form with costs needs two slots at least: filling asks for the one before the last.
         let unit = ceiling <= 1;
         let ring = Geometry::new(cap, if unit { u64::BITS } else { 0 });
-        let glanced = if rules.len() == 1 { ceiling } else { 0 };
-        let pos_bits = ring.mask.count_ones();
-        let span_bits = (u64::BITS - 1).saturating_sub(pos_bits).min(SPAN_BITS_MAX);
+        let glanced = if rules.len() == 1 { ceiling.cast_signed() } else { 0 };
+        let span_bits = (u64::BITS - 1).saturating_sub(ring.mask.count_ones()).min(SPAN_BITS_MAX);
+        let pos_bits = u64::BITS - 1 - span_bits;
         let mut look_backs = [LookBack::default(); RULES_MAX];
         for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
             *look_back = LookBack::new(rule);
         }
-        Ok(Log {
-            rules,
-            max_cost: self.max_cost,
-            ceiling,
-            unit,
-            glances: Glances { costs: if unit { 0 } else { glanced }, unit: if unit { glanced } else { 0 } },
-            look_backs,
+        Ok(LogConfig {
+            glanced: if unit { -glanced } else { glanced },
             pos_bits,
+            is_unit: unit.into(),
             span_mask: (1 << span_bits) - 1,
             ring,
-            block: Owned::zeroed(cap as usize)?,
+            ceiling,
+            max_cost: self.max_cost,
+            look_backs,
+            rules,
         })
     }
 }

@@ -4,7 +4,7 @@ use core::hint::{assert_unchecked, cold_path};
 
 use crate::{
     Nanos,
-    block::Block,
+    block::At,
     decision::Look,
     sync::{Acquire, Relaxed, Word, word},
 };
@@ -23,13 +23,13 @@ word! {
 }
 
 word! {
-    /// A time that the times in [`Head`] count from.
+    /// What the times in [`Head`] leave out: their upper bits.
     Base
 }
 
 /// The words before the ring.
 #[derive(Default)]
-pub(super) struct Heads {
+pub(crate) struct Heads {
     pub(super) head: Word<Head>,
     pub(super) bases: [Word<Base>; 2],
 }
@@ -37,11 +37,15 @@ pub(super) struct Heads {
 // SAFETY: contract of `Zeroed`: words alone.
 unsafe impl crate::block::Zeroed for Heads {}
 
-pub(super) type LogBlock = Block<Heads, Slot>;
+pub(super) type LogBlock<'a> = At<'a, Heads, Slot>;
 
 /// A time in the scale of slots: `1 | time | 1`. One of a time out of range means nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Stamp(u64);
+
+/// How long before a stamp a slot was written, in the scale of slots.
+#[derive(Clone, Copy)]
+pub(super) struct Age(u64);
 
 /// A place in the endless sequence of admissions: `lap | index | parity`. A slot written at this place ends in the
 /// other parity, so zeroed slots are not yet written in lap 0.
@@ -54,6 +58,7 @@ pub(super) struct Index(u64);
 
 /// The arithmetic of positions, without a division.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(super) struct Geometry {
     /// Slots in the ring.
     pub(super) cap: u64,
@@ -69,6 +74,7 @@ pub(super) struct Geometry {
 
 /// One rule, as the ring asks it.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub(super) struct LookBack {
     pub(super) limit: u64,
     /// The least `stamp - slot` of an admission that has left the window: twice the window. A slot never written
@@ -80,7 +86,7 @@ pub(super) struct LookBack {
 
 /// One look: the end of the history and its newest time, good while `seen` still stands in the head word.
 pub(crate) struct LogLook<'a> {
-    pub(super) block: &'a LogBlock,
+    pub(super) block: LogBlock<'a>,
     pub(super) ring: &'a Geometry,
     pub(super) rules: &'a [LookBack],
     pub(super) seen: Head,
@@ -119,10 +125,26 @@ impl Stamp {
         Nanos::from_nanos((self.0 & !WRITTEN) >> 1)
     }
 
+    /// How long ago an admission was, which was not later.
+    #[inline]
+    pub(super) fn since(self, slot: Slot) -> Age {
+        Age(self.0.wrapping_sub(slot.0))
+    }
+
     /// An admission at this time, for a place.
     #[inline]
     pub(super) fn slot(self, pos: Pos) -> Slot {
         Slot(self.0 ^ (pos.0 & 1))
+    }
+}
+
+// === impl Age ===
+
+impl Age {
+    /// The stamp that this is the age at.
+    #[inline]
+    pub(super) fn after(self, slot: Slot) -> Stamp {
+        Stamp(slot.0.wrapping_add(self.0))
     }
 }
 
@@ -134,10 +156,16 @@ impl LookBack {
         Self { limit: rule.limit, past, past_plain: past.wrapping_sub(WRITTEN).cast_signed() }
     }
 
+    /// Whether an admission of this age has left the window.
+    #[inline]
+    pub(super) fn is_over(self, age: Age) -> bool {
+        age.0 >= self.past
+    }
+
     /// Whether an admission has left the window at `at`, which is not before it.
     #[inline]
     pub(super) fn is_past(self, slot: Slot, at: Stamp) -> bool {
-        at.0.wrapping_sub(slot.0) >= self.past
+        self.is_over(at.since(slot))
     }
 
     /// [`is_past`](Self::is_past) at `Stamp::new(at)`.
@@ -220,19 +248,30 @@ impl Geometry {
         (Pos(pos.0.wrapping_add(n << 1)), Index(after))
     }
 
+    /// Where the place after the one at `index` lies.
+    #[inline(always)]
+    pub(super) fn next(&self, index: Index) -> Index {
+        let next = index.0 + 2;
+        if next >= self.end {
+            cold_path();
+            return Index(0);
+        }
+        Index(next)
+    }
+
     /// The slot of a place.
     #[inline(always)]
-    pub(super) fn slot<'a>(&self, block: &'a LogBlock, pos: Pos) -> &'a Word<Slot> {
+    pub(super) fn slot<'a>(&self, block: LogBlock<'a>, pos: Pos) -> &'a Word<Slot> {
         self.slot_at(block, self.index(pos))
     }
 
     #[inline(always)]
-    pub(super) fn slot_at<'a>(&self, block: &'a LogBlock, index: Index) -> &'a Word<Slot> {
-        debug_assert!(index.0 >> 1 < self.cap && self.cap == block.slots.len() as u64);
+    pub(super) fn slot_at<'a>(&self, block: LogBlock<'a>, index: Index) -> &'a Word<Slot> {
+        debug_assert!(index.0 >> 1 < self.cap);
         // SAFETY: I2: an index is even.
         unsafe { assert_unchecked(index.0 & 1 == 0) };
         // SAFETY: I2: positions and indices stay below the capacity, which is the length of the ring.
-        unsafe { block.slots.get_unchecked((index.0 >> 1) as usize) }
+        unsafe { block.slot(index.0 >> 1) }
     }
 }
 
@@ -250,7 +289,7 @@ impl LogLook<'_> {
 
     /// The answer, if the history has not moved on since the look began.
     fn still<T>(&self, answer: T) -> Option<T> {
-        (self.block.head.head.load(Relaxed) == self.seen).then_some(answer) // O3
+        (self.block.head().head.load(Relaxed) == self.seen).then_some(answer) // O3
     }
 }
 

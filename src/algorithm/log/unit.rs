@@ -22,8 +22,8 @@
 use crossbeam_utils::Backoff;
 
 use super::{
-    Log,
-    ring::{Head, Index, LogLook, Pos, Slot, Stamp},
+    OnLog,
+    ring::{Age, Head, Index, LogLook, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
@@ -31,6 +31,7 @@ use crate::{
 };
 
 /// The true end of the history, valid if the hint is read again unchanged.
+#[derive(Clone, Copy)]
 struct End {
     hint: Head,
     /// Whether the end is one past the hint (I5).
@@ -39,29 +40,50 @@ struct End {
     index: Index,
     /// The slot at the end: the admission a whole lap ago.
     oldest: Slot,
-    newest: Slot,
 }
 
-/// One permit under one rule, whose look-back is the slot at the end, as large as the ring. `None`: not settled.
+/// One permit under one rule, whose look-back is the slot at the end, as large as the ring.
 #[inline(always)]
-pub(super) fn glance(log: &Log, now: Nanos) -> Option<bool> {
-    let end = find_end(log);
-    if !end.past_hint {
-        return None;
+pub(super) fn glance(log: OnLog<'_>, now: Nanos) -> bool {
+    let (ring, hint) = (&log.ring, log.state.head().head.load(Acquire)); // O1
+    let index = ring.index(Pos(hint.0));
+    let newest = ring.slot_at(log.state, index).load(Acquire); // O2
+    if !newest.is_of(Pos(hint.0)) {
+        return take_if_in_range(log, now); // The end is at the hint: nothing was claimed since it moved.
     }
-    let at = end.judged(now);
-    if !log.look_backs[0].is_past(end.oldest, at) {
-        return unmoved(log, &end).then_some(false); // L2
+    let oldest = ring.slot_at(log.state, ring.next(index)).load(Acquire); // O2
+    let age = Stamp::new(now).max(newest.stamp()).since(oldest);
+    if log.look_backs[0].is_over(age) {
+        return claim_next(log, now, hint, oldest, age);
     }
+    if log.state.head().head.load(Relaxed) == hint {
+        return false; // O3, L2
+    }
+    take_if_in_range(log, now)
+}
+
+// What a glance does not settle is left to calls, so that a refusal saves no registers for it.
+
+#[cold]
+#[inline(never)]
+fn take_if_in_range(log: OnLog<'_>, now: Nanos) -> bool {
+    now.in_range() && take(log, now)
+}
+
+/// Claims the slot one past the hint, where a glance found room.
+#[inline(never)]
+fn claim_next(log: OnLog<'_>, now: Nanos, hint: Head, oldest: Slot, age: Age) -> bool {
     if !now.in_range() {
-        return None;
+        return false;
     }
-    claim(log, &end, at)
+    let (pos, index) = log.ring.after(Pos(hint.0), log.ring.index(Pos(hint.0)), 1);
+    claim(log, End { hint, past_hint: true, pos, index, oldest }, age.after(oldest))
+        .unwrap_or_else(|| take(log, now))
 }
 
 /// Takes one permit under any rules.
 #[inline(never)]
-pub(super) fn take(log: &Log, now: Nanos) -> bool {
+pub(super) fn take(log: OnLog<'_>, now: Nanos) -> bool {
     let backoff = Backoff::new();
     loop {
         if let Some(admitted) = attempt(log, now) {
@@ -73,71 +95,63 @@ pub(super) fn take(log: &Log, now: Nanos) -> bool {
 
 /// One attempt; `None` if another caller got in between.
 #[inline(always)]
-fn attempt(log: &Log, now: Nanos) -> Option<bool> {
-    let end = find_end(log);
-    let at = end.judged(now);
+fn attempt(log: OnLog<'_>, now: Nanos) -> Option<bool> {
+    let (end, newest) = find_end(log);
+    let at = newest.max(Stamp::new(now)); // I3
     let past = log.look_backs().iter().all(|rule| {
         // Read again, the slot at the end could show a rival's claim: a false refusal.
         let slot = if rule.limit == log.ring.cap {
             end.oldest
         } else {
-            log.ring.slot(&log.block, log.ring.back(end.pos, rule.limit)).load(Acquire) // O2
+            log.ring.slot(log.state, log.ring.back(end.pos, rule.limit)).load(Acquire) // O2
         };
         rule.is_past(slot, at)
     });
-    if past { claim(log, &end, at) } else { unmoved(log, &end).then_some(false) } // L2
+    if past { claim(log, end, at) } else { unmoved(log, end).then_some(false) } // L2
 }
 
 /// Claims the slot at the end.
 #[inline(always)]
-fn claim(log: &Log, end: &End, at: Stamp) -> Option<bool> {
+fn claim(log: OnLog<'_>, end: End, at: Stamp) -> Option<bool> {
     if end.past_hint {
-        log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4
+        log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4
     } else if !unmoved(log, end) {
         return None;
     }
-    let slot = log.ring.slot_at(&log.block, end.index);
+    let slot = log.ring.slot_at(log.state, end.index);
     slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1
     Some(true)
 }
 
 /// Whether the hint is still the one read: then the end read was the end.
 #[inline(always)]
-fn unmoved(log: &Log, end: &End) -> bool {
-    log.block.head.head.load(Relaxed) == end.hint // O3
+fn unmoved(log: OnLog<'_>, end: End) -> bool {
+    log.state.head().head.load(Relaxed) == end.hint // O3
 }
 
-/// Finds the end: at the hint, or one past it (I5).
+/// Finds the end, at the hint or one past it (I5), and the newest time.
 #[inline(always)]
-fn find_end(log: &Log) -> End {
-    let (ring, block) = (&log.ring, &*log.block);
-    let hint = block.head.head.load(Acquire); // O1
+fn find_end(log: OnLog<'_>) -> (End, Stamp) {
+    let (ring, block) = (&log.ring, log.state);
+    let hint = block.head().head.load(Acquire); // O1
     let index = ring.index(Pos(hint.0));
     let load = |index| ring.slot_at(block, index).load(Acquire); // O2
     let slot = load(index);
     if slot.is_of(Pos(hint.0)) {
         let (pos, index) = ring.after(Pos(hint.0), index, 1);
-        End { hint, past_hint: true, pos, index, oldest: load(index), newest: slot }
+        (End { hint, past_hint: true, pos, index, oldest: load(index) }, slot.stamp())
     } else {
         let newest = load(ring.before(Pos(hint.0), index).1);
-        End { hint, past_hint: false, pos: Pos(hint.0), index, oldest: slot, newest }
-    }
-}
-
-impl End {
-    /// The time that a call at `now` is judged at (I3).
-    #[inline(always)]
-    fn judged(&self, now: Nanos) -> Stamp {
-        Stamp::new(now).max(self.newest.stamp())
+        (End { hint, past_hint: false, pos: Pos(hint.0), index, oldest: slot }, newest.stamp())
     }
 }
 
 /// Looks at the history.
-pub(super) fn look(log: &Log, now: Nanos) -> LogLook<'_> {
+pub(super) fn look(log: OnLog<'_>, now: Nanos) -> LogLook<'_> {
     loop {
-        let end = find_end(log);
-        if unmoved(log, &end) {
-            return log.look_from(end.hint, end.pos, end.judged(now), None);
+        let (end, newest) = find_end(log);
+        if unmoved(log, end) {
+            return log.look_from(end.hint, end.pos, newest.max(Stamp::new(now)), None);
         }
     }
 }

@@ -1,0 +1,207 @@
+//! An algorithm in two parts: its configuration, which never changes, and its state, which may lie anywhere.
+//!
+//! The types that own both ([`Log`](crate::Log) and its like) are made of these parts. Whoever keeps many states
+//! under one configuration, or a state in memory of its own (of a C caller, of several processes), uses the parts.
+
+use core::ops::Deref;
+#[cfg(not(tollgate_loom))]
+use core::ptr::NonNull;
+
+use bytemuck::{NoUninit, Pod};
+
+#[cfg(not(tollgate_loom))]
+use crate::{
+    Decision, Nanos, Rule,
+    decision::{self, History},
+};
+use crate::{
+    block::{self, At, Zeroed},
+    decision::Limits,
+};
+
+/// What a state is aligned to.
+#[cfg(not(tollgate_loom))]
+pub const STATE_ALIGN: usize = block::LINE;
+
+/// The configuration of an algorithm without its state: plain words, without pointers or padding.
+///
+/// A builder makes it, having checked everything (`LogBuilder::config` and its like). It says how many bytes the
+/// state takes, and answers for any state that lies where the caller says. A state is
+/// [`state_bytes`](Config::state_bytes) bytes, aligned to [`STATE_ALIGN`]; all zeros, it has admitted nothing. There
+/// is nothing to initialise or to recover, and no address in it: processes may share one.
+///
+/// The answers, and what may be called at once, are those of [`Algorithm`](crate::Algorithm).
+///
+/// # Safety
+/// To call the `unsafe` methods: for as long as the call takes, `state` points to `state_bytes` readable and writable
+/// bytes, aligned to [`STATE_ALIGN`], which were zero once and since then were changed by calls with equal
+/// configurations alone.
+///
+/// # Examples
+/// ```
+/// use std::{alloc, ptr::NonNull, time::Duration};
+/// use tollgate::{Config, Nanos, STATE_ALIGN, Window};
+///
+/// let config = Window::builder(3, Duration::from_secs(1)).config()?;
+/// let layout = alloc::Layout::from_size_align(config.state_bytes(), STATE_ALIGN).unwrap();
+/// let state = NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).expect("memory");
+///
+/// let now = Nanos::from_secs(7);
+/// assert!(unsafe { config.try_acquire_at(state, 3, now) });
+/// assert!(!unsafe { config.try_acquire_at(state, 1, now) });
+/// unsafe { alloc::dealloc(state.as_ptr(), layout) };
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+#[cfg(not(tollgate_loom))]
+pub trait Config: Copy + Send + Sync + 'static {
+    /// The rules, in the order given.
+    fn rules(&self) -> &[Rule];
+
+    /// Bytes of a state.
+    fn state_bytes(&self) -> usize;
+
+    /// The configuration as the words it is made of: equal ones have equal words.
+    fn words(&self) -> &[u64];
+
+    /// Takes `cost` permits at `now`, all or nothing: [`Algorithm::try_acquire_at`](crate::Algorithm::try_acquire_at).
+    ///
+    /// # Safety
+    /// `state` is as [`Config`] says.
+    unsafe fn try_acquire_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> bool;
+
+    /// Takes `cost` permits at `now`, and tells what is left or how long to wait:
+    /// [`Algorithm::check_at`](crate::Algorithm::check_at).
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied), which changed nothing.
+    ///
+    /// # Safety
+    /// `state` is as [`Config`] says.
+    unsafe fn check_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> Decision;
+
+    /// Tells whether `check_at` would admit, and stores nothing: the state may be read-only memory.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied).
+    ///
+    /// # Safety
+    /// `state` is as [`Config`] says.
+    unsafe fn peek_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> Decision;
+
+    /// Permits charged to `rule` at `now`; `None` without such a rule or with a time out of range.
+    ///
+    /// # Safety
+    /// `state` is as [`Config`] says.
+    unsafe fn usage_at(&self, state: NonNull<u8>, rule: usize, now: Nanos) -> Option<u64>;
+
+    /// Forgets every admission: makes the state zero.
+    ///
+    /// # Safety
+    /// `state` is as [`Config`] says, and nobody else uses it meanwhile.
+    unsafe fn reset(&self, state: NonNull<u8>);
+}
+
+/// What a configuration tells of its states.
+pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
+    /// The words before the ring.
+    type Heads: Zeroed;
+    /// A slot of the ring.
+    type Slot: Pod;
+
+    /// Slots in the ring.
+    fn slots(&self) -> u64 {
+        0
+    }
+
+    /// Bytes of a state.
+    fn bytes(&self) -> usize {
+        block::bytes::<Self::Heads, Self::Slot>(self.slots())
+    }
+}
+
+/// A configuration together with a state of it: a history.
+pub(crate) struct On<'a, C: Parts> {
+    pub(crate) config: &'a C,
+    pub(crate) state: At<'a, C::Heads, C::Slot>,
+}
+
+// === impl On ===
+
+#[cfg(not(tollgate_loom))]
+impl<'a, C: Parts> On<'a, C> {
+    /// The history of the state that lies at `memory`.
+    ///
+    /// # Safety
+    /// For `'a`, a state of this configuration lies there.
+    #[inline(always)]
+    unsafe fn at(config: &'a C, memory: NonNull<u8>) -> Self {
+        // SAFETY: the contract of this function.
+        Self { config, state: unsafe { At::new(memory) } }
+    }
+}
+
+impl<C: Parts> Clone for On<'_, C> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Parts> Copy for On<'_, C> {}
+
+impl<C: Parts> Deref for On<'_, C> {
+    type Target = C;
+
+    #[inline(always)]
+    fn deref(&self) -> &C {
+        self.config
+    }
+}
+
+// === impl Config ===
+
+#[cfg(not(tollgate_loom))]
+impl<C: Parts + 'static> Config for C
+where
+    for<'a> On<'a, C>: History,
+{
+    fn rules(&self) -> &[Rule] {
+        Limits::rules(self)
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.bytes()
+    }
+
+    fn words(&self) -> &[u64] {
+        bytemuck::cast_slice(core::slice::from_ref(self))
+    }
+
+    #[inline(always)]
+    unsafe fn try_acquire_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> bool {
+        // SAFETY: the contract of this function.
+        decision::try_acquire(&unsafe { On::at(self, state) }, cost, now)
+    }
+
+    unsafe fn check_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: the contract of this function.
+        decision::check(&unsafe { On::at(self, state) }, cost, now)
+    }
+
+    unsafe fn peek_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: the contract of this function.
+        decision::peek(&unsafe { On::at(self, state) }, cost, now)
+    }
+
+    unsafe fn usage_at(&self, state: NonNull<u8>, rule: usize, now: Nanos) -> Option<u64> {
+        // SAFETY: the contract of this function.
+        decision::usage(&unsafe { On::at(self, state) }, rule, now)
+    }
+
+    unsafe fn reset(&self, state: NonNull<u8>) {
+        // SAFETY: the contract of this function.
+        let on = unsafe { On::at(self, state) };
+        // SAFETY: the contract of this function.
+        unsafe { on.state.clear(self.slots()) }
+    }
+}
