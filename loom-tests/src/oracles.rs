@@ -1,7 +1,5 @@
 //! Oracles of the forms that the harness has none for, as simply as they can be said.
 
-use std::iter;
-
 use tollgate_check::{Call, Oracle, Question, Verdict};
 
 /// A fixed window: a count that starts again at every edge. An older call is judged in the newest window.
@@ -22,11 +20,11 @@ pub(crate) struct Queue {
     pub(crate) queue: u64,
 }
 
-/// The exact log when calls are more than the span of its head apart: judged at its own time or the newest, or where
-/// a later span begins, up to a time which another call has carried, as `Log` documents.
+/// The exact log when calls are more than half the span of its head apart: judged at its own time or the newest, or at
+/// any later one that lies half a span before a time which another call has carried, as `Log` documents.
 pub(crate) struct Carried {
     pub(crate) rules: &'static [(u64, u64)],
-    pub(crate) span: u64,
+    pub(crate) half_span: u64,
 }
 
 /// Every call is fine unless it panics.
@@ -166,7 +164,7 @@ impl Oracle for Carried {
             _ => return None,
         };
         let own = question.now.max(state.last().map_or(0, |&(time, _)| time));
-        let carried = (own / self.span + 1..=question.latest / self.span).map(|span| span * self.span);
+        let last = question.latest.saturating_sub(self.half_span).max(own);
         let at = |at: u64| {
             if !self.fits(state, cost, at) {
                 let wait = (1..).find(|wait| self.fits(state, cost, at + wait));
@@ -176,7 +174,7 @@ impl Oracle for Carried {
             next.extend(takes.then_some((at, cost)));
             (Verdict::Admitted, next)
         };
-        Some(iter::once(own).chain(carried).map(at).collect())
+        Some((own..=last).map(at).collect())
     }
 }
 

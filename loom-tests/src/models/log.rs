@@ -50,9 +50,9 @@ fn told(rules: Rules, max_cost: u64) -> Subject {
     Subject::new(name, move || Told(build(rules, max_cost)), Spec::exact(rules))
 }
 
-/// What the head of the form with costs keeps of the time, under the model. Two of them later a head may recur,
+/// Half of what the head of the form with costs keeps of the time, under the model. A whole one later a head may recur,
 /// which `Log` documents: so the newest times of a generated scenario, from the last before its threads on, are less than that apart.
-const SPAN: u64 = 32;
+const HALF_SPAN: u64 = 16;
 
 /// For generated scenarios.
 pub(super) fn subjects() -> Vec<(Subject, Asks)> {
@@ -65,14 +65,14 @@ pub(super) fn subjects() -> Vec<(Subject, Asks)> {
         subjects.push((hot(rules, 1), asks(rules, 1, ANY)));
     }
     for rules in [TWO, THREE, PAIR, TIGHT_FIRST_COSTS] {
-        subjects.push((hot(rules, 3), asks(rules, 2, SPAN - 1)));
+        subjects.push((hot(rules, 3), asks(rules, 2, HALF_SPAN - 1)));
         let name = format!("{} far", name(rules, 3));
-        let spec = Spec::oracle(Carried { rules, span: SPAN });
-        let far = asks(rules, 2, SPAN + 4);
+        let spec = Spec::oracle(Carried { rules, half_span: HALF_SPAN });
+        let far = asks(rules, 2, HALF_SPAN + 4);
         subjects.push((Subject::new(name, move || Hot(build(rules, 3)), spec), far));
     }
     subjects.push((told(TWO, 1), asks(TWO, 1, ANY)));
-    subjects.push((told(THREE, 3), asks(THREE, 3, SPAN - 1)));
+    subjects.push((told(THREE, 3), asks(THREE, 3, HALF_SPAN - 1)));
     subjects
 }
 
@@ -354,13 +354,13 @@ fn costs(models: &mut Vec<Model>) {
             a(1, 240),
         ]))
         .long(),
-        // The head recurs to the bit: 64 ns and twice the capacity later, in the same bank.
+        // The head recurs to the bit: 64 ns, two switches and twice the capacity later.
         two.model(
             Scenario::new("the head recurs")
-                .setup([a(2, 0)])
-                .thread([a(1, 20)])
-                .thread([a(2, 32), a(2, 64)])
-                .after([a(1, 65)]),
+                .setup([a(2, 16)])
+                .thread([a(1, 30)])
+                .thread([a(2, 48), a(2, 80)])
+                .after([a(1, 81)]),
         )
         .documented(),
         told(THREE, 3).model(

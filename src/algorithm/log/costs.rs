@@ -9,13 +9,13 @@
 //! | word  | bits   | meaning                                                                |
 //! |-------|--------|------------------------------------------------------------------------|
 //! | head  | 63     | bank: which base counts                                                 |
-//! |       | 62..P  | low bits of the newest time, `span` of them                             |
+//! |       | 62..P  | how far the newest time is past the base, in `span` bits                |
 //! |       | P-1..0 | position of the end: index and lap parity                               |
-//! | bases | all    | the upper bits of the newest time: a multiple of `2^span`; in bank 1 `2^span` more |
+//! | bases | all    | a time at most `2^span - 1` below the newest; in bank 1 `2^span` more    |
 //!
-//! The newest time is the base plus the head's upper bits, in which the bank is a sign: bank 1 takes `2^span` off,
-//! which its base has on top. An admission past the base's span first proposes a later base in the other bank, then
-//! switches banks by the very CAS that admits. Bases strictly grow, so a proposal is told from a leftover by
+//! The newest time is the base's word plus the head's upper bits, in which the bank is a sign: bank 1 takes `2^span`
+//! off, which its base has on top. An admission past the base's span first proposes a later base in the other bank,
+//! then switches banks by the very CAS that admits. Bases strictly grow, so a proposal is told from a leftover by
 //! comparing it with the base that counts, and a late proposal fails its CAS.
 //!
 //! # Invariants
@@ -24,7 +24,7 @@
 //! | I3 | times never decrease along the ring                                  | the maximum with the newest time     |
 //! | I4 | a slot's value strictly grows from lap to lap, so a late fill fails  | I3, a window is at least 1 ns         |
 //! | I6 | only slots of the newest admission can lack their parity             | filled before the head moves on       |
-//! | I7 | `base <= newest time < base + 2^span`, and all bases are multiples of `2^span` | the bank switch              |
+//! | I7 | `base <= newest time < base + 2^span`                                | the bank switch                       |
 //! | I8 | the base of the bank that counts is never written                    | proposals go to the other; they grow  |
 //!
 //! # Linearization points
@@ -143,16 +143,16 @@ fn bank_of(head: Head) -> usize {
 }
 
 #[inline(always)]
-fn pack(log: OnLog<'_>, bank: usize, time: Nanos, end: Pos) -> Head {
-    Head((bank as u64) << 63 | (time.as_nanos() & log.span_mask) << log.pos_bits | end.0)
+fn pack(log: OnLog<'_>, bank: usize, past_base: u64, end: Pos) -> Head {
+    Head((bank as u64) << 63 | past_base << log.pos_bits | end.0)
 }
 
 /// The head after `cost` permits at `at`. `None`: the present base can not express that time.
 #[inline(always)]
 fn next(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
     let end = log.ring.ahead(newest.end(log), cost);
-    let in_span = (at.as_nanos() ^ newest.time.as_nanos()) <= log.span_mask;
-    in_span.then(|| pack(log, bank_of(newest.seen), at, end))
+    let past_base = (at - newest.time).as_nanos() + (upper(log, newest.seen) & log.span_mask);
+    (past_base <= log.span_mask).then(|| pack(log, bank_of(newest.seen), past_base, end))
 }
 
 /// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
@@ -232,26 +232,29 @@ fn switch_bank(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<
     let bank = 1 - bank_of(newest.seen);
     let word = &log.state.head().bases[bank];
     let proposed = word.load(Acquire); // O6
-    let sign = upper(log, pack(log, bank, Nanos::ZERO, Pos(0)));
+    let sign = upper(log, pack(log, bank, 0, Pos(0)));
     let base = proposed.0.wrapping_add(sign);
-    // In signed numbers, since before its first use bank 1 is below 0.
-    if base.cast_signed() <= newest.time.as_nanos().cast_signed() {
-        // A leftover, or the head has moved, and then nothing is put.
-        let proposal = Base((at.as_nanos() & !log.span_mask).wrapping_sub(sign));
+    // What is left of the base that counts, or of what was there before it, is no proposal. In signed numbers, since
+    // before its first use bank 1 is below 0.
+    let counts = newest.time.as_nanos() - (upper(log, newest.seen) & log.span_mask);
+    if base.cast_signed() <= counts.cast_signed() {
+        // Propose a base that callers up to half a span before this one can use as well; at a multiple of that, so that
+        // the head keeps low bits of the time and does not recur at every switch.
+        let half = log.span_mask.div_ceil(2);
+        let base = at.as_nanos().saturating_sub(half) & !(half - 1);
         if unmoved(log, newest) {
-            let _ = word.compare_exchange(proposed, proposal, AcqRel, Relaxed); // O7
+            let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), AcqRel, Relaxed); // O7
         }
         return None;
     }
-    let base_time = Nanos::from_nanos(base);
-    if (at - base_time).as_nanos() > log.span_mask {
+    let past_base = at.as_nanos().saturating_sub(base);
+    if past_base > log.span_mask {
         // A proposal that its caller left long ago: pass it, so that both banks serve again.
-        let next = pack(log, bank, newest.time.max(base_time), newest.end(log));
-        claim(log, newest, next)?;
+        let past_base = newest.time.as_nanos().saturating_sub(base);
+        claim(log, newest, pack(log, bank, past_base, newest.end(log)))?;
         return None;
     }
-    let end = log.ring.ahead(newest.end(log), cost);
-    claim(log, newest, pack(log, bank, at.max(base_time), end))
+    claim(log, newest, pack(log, bank, past_base, log.ring.ahead(newest.end(log), cost)))
 }
 
 impl Newest {

@@ -60,12 +60,12 @@ const LIMIT_MAX: u64 = 1 << 30;
 /// Lock-free; a thread that dies inside a call loses at most its own permits.
 ///
 /// With costs above 1 the newest time is kept in `span` bits of a word (52 for a limit of 1,000, 42 for a
-/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call can be judged later than the time it passed, at
-/// most at the time of an earlier call which died, or lost a race, on its way to that time; only if that call was more
-/// than `2^span` nanoseconds (52 days, 73 minutes) ahead of the newest admission, and the two calls in different
-/// ones of these spans. No window holds more than the limit all the same.
+/// million; [`LogBuilder::max_cost`] of 1 has no such bound). A call whose passed time lies more than half of
+/// `2^span` nanoseconds (26 days, 36 minutes) behind that of an earlier call which died, or lost a race, on its
+/// way to that time can be judged at a time up to that one; no window holds more than the limit all the same.
 /// That last needs one assumption: no caller sleeps inside a call until its head word has come round to the
-/// bit, after a multiple of `2^(span + 1)` nanoseconds and, at once, of twice the capacity in permits.
+/// bit, after more than `2^span` nanoseconds, in a multiple of half of that, and at once a multiple of twice the
+/// capacity in permits.
 ///
 /// # Cost
 /// Admission: two CASes, one of them on the head's line. Refusal: loads. O(number of rules), whatever the limit,
