@@ -34,20 +34,20 @@ MUTANTS = [
         "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1",
         "slot.store(at.slot(end.pos), Release);")], DIES),
     ("unit: the hint is stored, not swapped", "log unit", UNIT, [(
-        "log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
-        "log.block.head.head.store(Head(end.pos.0), Release);")], DIES),
+        "log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
+        "log.state.head().head.store(Head(end.pos.0), Release);")], DIES),
     ("unit: a lost hint is not noticed", "log unit", UNIT, [(
-        "log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
-        "let _ = log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed);")], DIES),
+        "log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
+        "let _ = log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed);")], DIES),
     ("unit: the hint is not moved", "log unit", UNIT, [(
-        "log.block.head.head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4", "")], DIES),
+        "log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4", "")], DIES),
     ("unit: a claim without re-read of the head", "log unit", UNIT, [(
         "} else if !unmoved(log, end) {\n        return None;\n    }", "}")], DIES),
     ("unit: a refusal without re-read of the head", "log unit", UNIT, [(
-        "claim(log, &end, at) } else { unmoved(log, &end).then_some(false) } // L2", "claim(log, &end, at) } else { Some(false) }")],
+        "claim(log, end, at) } else { unmoved(log, end).then_some(false) } // L2", "claim(log, end, at) } else { Some(false) }")],
      DIES),
     ("unit: a glance refuses without re-read of the head", "log unit", UNIT, [(
-        "return unmoved(log, &end).then_some(false); // L2", "return Some(false);")], DIES),
+        "if log.state.head().head.load(Relaxed) == hint {", "if true {")], DIES),
     ("unit: refuse when the head moved", "log unit", UNIT, [(
         "} else if !unmoved(log, end) {\n        return None;\n    }",
         "} else if !unmoved(log, end) {\n        return Some(false);\n    }")], DIES),
@@ -59,7 +59,9 @@ MUTANTS = [
     ("unit: no walk from the hint", "log unit", UNIT, [(
         "if slot.is_of(Pos(hint.0)) {", "if false {")], DIES),
     ("unit: no clamp to the newest time", "log unit", UNIT, [(
-        "Stamp::new(now).max(self.newest.stamp())", "Stamp::new(now)")], DIES),
+        "let at = newest.max(Stamp::new(now)); // I3", "let at = Stamp::new(now);")], DIES),
+    ("unit: a glance does not clamp to the newest time", "log unit", UNIT, [(
+        "Stamp::new(now).max(newest.stamp()).since(oldest)", "Stamp::new(now).since(oldest)")], DIES),
     ("unit: another rule's look-back", "log unit", UNIT, [(
         "log.ring.back(end.pos, rule.limit)", "log.ring.back(end.pos, log.look_backs()[0].limit)")], DIES),
     ("unit: the end slot read again", "log unit", UNIT, [(
@@ -72,7 +74,7 @@ MUTANTS = [
         "let slot = if slot.is_of(pos) { slot } else { self.unfilled?.slot(pos) };",
         "let slot = if slot.is_of(pos) { slot } else { self.unfilled.map_or(slot, |newest| newest.slot(pos)) };")], DIES),
     ("log: a look does not read the head again", "log", RING, [(
-        "(self.block.head.head.load(Relaxed) == self.seen).then_some(answer) // O3", "Some(answer)")], DIES),
+        "(self.block.head().head.load(Relaxed) == self.seen).then_some(answer) // O3", "Some(answer)")], DIES),
     ("log: boundary a tick early", "log", RING, [(
         "let past = rule.window.as_nanos() << 1;", "let past = (rule.window.as_nanos() - 1) << 1;")], DIES),
     ("log: boundary a tick late", "log", RING, [(
@@ -80,14 +82,14 @@ MUTANTS = [
     ("log: < for <= at the boundary of a glance", "log costs", RING, [(
         "wrapping_sub(slot.0).cast_signed() >= self.past_plain", "wrapping_sub(slot.0).cast_signed() > self.past_plain")], DIES),
     ("log: < for <= at the boundary", "log", RING, [(
-        "at.0.wrapping_sub(slot.0) >= self.past", "at.0.wrapping_sub(slot.0) > self.past")], DIES),
+        "age.0 >= self.past", "age.0 > self.past")], DIES),
     # --- the log, form with costs
     ("costs: check, then store", "log costs", COSTS, [(
-        "log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1",
-        "log.block.head.head.store(next, crate::sync::Release);")], DIES),
+        "log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1",
+        "log.state.head().head.store(next, crate::sync::Release);")], DIES),
     ("costs: refuse on contention", "log costs", COSTS, [(
-        "log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1\n    Some(true)",
-        "Some(log.block.head.head.compare_exchange(newest.seen, next, AcqRel, Relaxed).is_ok())")], DIES),
+        "log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1\n    Some(true)",
+        "Some(log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).is_ok())")], DIES),
     ("costs: no fill", "log costs", COSTS, [(
         "    let end = newest.end(log);\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n",
         "    let end = newest.end(log);\n    if true { return Some(true); }\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n")],
@@ -95,8 +97,8 @@ MUTANTS = [
     ("costs: fill without re-check", "log costs", COSTS, [(
         "    if !unmoved(log, newest) {\n        return None;\n    }\n    let filled", "    let filled")], DIES),
     ("costs: fill stores", "log costs", COSTS, [(
-        "let _ = log.ring.slot_at(&log.block, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
-        "let _ = old; log.ring.slot_at(&log.block, index).store(filled, crate::sync::Release);")], DIES),
+        "let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
+        "let _ = old; log.ring.slot_at(log.state, index).store(filled, crate::sync::Release);")], DIES),
     ("costs: fill from the end down", "log costs", COSTS, [(
         "    for _ in 0..unfilled {\n        let old = load(first);",
         "    first = log.ring.back(newest.end(log), 1);\n    for _ in 0..unfilled {\n        let old = load(first);"), (
@@ -129,24 +131,25 @@ MUTANTS = [
     ("costs: the first rule only", "log costs", COSTS, [(
         "if !log.look_backs().iter().all(", "if !log.look_backs()[..1].iter().all(")], DIES),
     ("costs: proposal without check", "log costs", COSTS, [(
-        "        if unmoved(log, newest) {\n            let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7\n        }\n",
-        "        let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed);\n")], DIES),
+        "        if unmoved(log, newest) {\n            let _ = word.compare_exchange(proposed,", "        if true {\n            let _ = word.compare_exchange(proposed,")], DIES),
     ("costs: proposal stored", "log costs", COSTS, [(
-        "let _ = word.compare_exchange(base, proposal, AcqRel, Relaxed); // O7",
-        "word.store(proposal, crate::sync::Release);")], DIES),
+        "let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), AcqRel, Relaxed); // O7",
+        "word.store(Base(base.wrapping_sub(sign)), crate::sync::Release);")], DIES),
     ("costs: the base in use overwritten", "log costs", COSTS, [(
         "let bank = 1 - bank_of(newest.seen);", "let bank = bank_of(newest.seen);")], DIES),
     ("costs: one base for both banks", "log costs", COSTS, [(
-        "log.block.head.bases[bank_of(seen)].load(Acquire)", "log.block.head.bases[0].load(Acquire)")], DIES),
+        "log.state.head().bases[bank_of(seen)].load(Acquire)", "log.state.head().bases[0].load(Acquire)")], DIES),
     ("costs: no bank switch", "log costs", COSTS, [(
-        "(ahead <= log.span_mask).then(|| pack(", "(ahead <= u64::MAX).then(|| pack(")], DIES),
+        "(past_base <= log.span_mask).then(|| pack(", "(past_base <= u64::MAX).then(|| pack(")], DIES),
     ("costs: an abandoned proposal is not passed", "log costs", COSTS, [(
-        "    if (at - base_time).as_nanos() > log.span_mask {", "    if false {")], DIES),
+        "    if past_base > log.span_mask {", "    if false {")], DIES),
     ("costs: switch below the proposed base", "log costs", COSTS, [(
-        "pack(log, bank, at.max(base_time), end)", "pack(log, bank, at, end)")], DIES),
+        "let past_base = at.as_nanos().saturating_sub(base);", "let past_base = at.as_nanos().wrapping_sub(base);")], DIES),
     ("costs: pass below the proposed base", "log costs", COSTS, [(
-        "pack(log, bank, newest.time.max(base_time), newest.end(log))", "pack(log, bank, newest.time, newest.end(log))")],
-     DIES),
+        "let past_base = newest.time.as_nanos().saturating_sub(base);",
+        "let past_base = newest.time.as_nanos().wrapping_sub(base) & log.span_mask;")], DIES),
+    ("costs: a base that is never used taken for a proposal", "log costs", COSTS, [(
+        "if base.cast_signed() <= counts.cast_signed() {", "if base <= counts {")], DIES),
     # --- the counter
     ("counter: check, then store", "counter", WINDOW, [(
         "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1",
@@ -160,11 +163,11 @@ MUTANTS = [
     ("counter: a glance refuses on contention", "counter", WINDOW, [(
         "Err(_) => Some(self.contend(now, cost)),", "Err(_) => Some(false),")], DIES),
     ("counter: no turn", "counter", WINDOW, [(
-        "            self.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
+        "            self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
         "            self.fill(turning, newest + 1);\n")], DIES),
     ("counter: the turn is stored", "counter", WINDOW, [(
-        "self.block.head.state.compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3",
-        "self.block.head.state.store(turning, crate::sync::Release);")], DIES),
+        "self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3",
+        "self.state.head().store(turning, crate::sync::Release);")], DIES),
     ("counter: no start totals", "counter", WINDOW, [(
         "            self.fill(turning, newest + 1);\n", "")], DIES),
     ("counter: another's turn is not completed", "counter", WINDOW, [(
@@ -226,8 +229,8 @@ MUTANTS = [
      LIVES("a call may be judged in the bucket of any rival anyway; that a refusal stores nothing is a property test")),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
-        "match self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed) {",
-        "self.word.store(next, Relaxed);\n            match Ok::<Tat, Tat>(seen) {")], DIES),
+        "match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {",
+        "self.state.head().store(next, Relaxed);\n            match Ok::<Tat, Tat>(seen) {")], DIES),
     ("gcra: < for <= at the boundary", "gcra", GCRA, [("(self.0 <= clock + room)", "(self.0 < clock + room)")], DIES),
     ("gcra: a tick early", "gcra", GCRA, [("(self.0 <= clock + room)", "(self.0 <= clock + room + 1)")], DIES),
     ("gcra: idle time is credited", "gcra", GCRA, [("self.0.max(clock) + charge", "self.0 + charge")], DIES),
@@ -235,24 +238,24 @@ MUTANTS = [
         "while let Some(next) = seen.charged(charge, clock, room) {",
         "seen.charged(charge, clock, room)?;\n        while let Some(next) = Some(Tat(seen.0.max(clock) + charge)) {")], DIES),
     ("pacing: give back without check", "pacing", GCRA, [(
-        "self.word.compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1",
-        "{ self.word.store(step.before, Relaxed); step.after.0 > 0 }")], DIES),
+        "self.state.head().compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1",
+        "{ self.state.head().store(step.before, Relaxed); step.after.0 > 0 }")], DIES),
     ("pacing: give back from any place", "pacing", GCRA, [(
-        "self.word.compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1",
-        "{ let now = self.word.load(Relaxed); self.word.compare_exchange(now, step.before, Relaxed, Relaxed).is_ok() && step.after.0 > 0 }")],
+        "self.state.head().compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1",
+        "{ let now = self.state.head().load(Relaxed); self.state.head().compare_exchange(now, step.before, Relaxed, Relaxed).is_ok() && step.after.0 > 0 }")],
      DIES),
     ("pacing: the start of the word after", "pacing", GCRA, [(
-        "start: now.max(self.rate.nanos(before.0))", "start: now.max(self.rate.nanos(self.word.load(Relaxed).0 - charge))")],
+        "start: now.max(self.rate.nanos(before.0))", "start: now.max(self.rate.nanos(self.state.head().load(Relaxed).0 - charge))")],
      DIES),
     ("fixed: check, then store", "fixed", FIXED, [(
-        "let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2",
-        "self.word.store(next, Relaxed);\n            let cas = Ok::<State, State>(seen);")], DIES),
+        "self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true)",
+        "self.state.head().store(next, Relaxed);\n        Ok::<bool, State>(seen == seen)")], DIES),
     ("fixed: an older call rolls back", "fixed", FIXED, [(
         "let index = self.split.newest(seen, now);", "let index = self.split.index_of(now);")], DIES),
     ("fixed: one over", "fixed", FIXED, [("(cost <= room).then(", "(cost <= room + 1).then(")], DIES),
     ("two windows: check, then store", "two windows", TWO, [(
-        "let cas = self.word.compare_exchange_weak(seen, next, Relaxed, Relaxed); // O2",
-        "self.word.store(next, Relaxed);\n            let cas = Ok::<State, State>(seen);")], DIES),
+        "self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true)",
+        "self.state.head().store(next, Relaxed);\n        Ok::<bool, State>(seen == seen)")], DIES),
     ("two windows: the window before forgotten", "two windows", TWO, [(
         "1 => (rest & self.half_max, 0),", "1 => (0, 0),")], DIES),
     ("two windows: a tick late", "two windows", TWO, [(
