@@ -135,14 +135,12 @@ mod real {
         /// # Safety
         /// It has that many slots, and nobody else uses it meanwhile.
         pub(crate) unsafe fn clear(self, len: u64) {
-            // SAFETY: contract of `write`: I2, and nobody reads.
-            unsafe { self.head.write(CachePadded::default()) };
-            for index in 0..len {
-                // SAFETY: the contract of this function.
-                let slot = unsafe { self.slot(index) };
-                // SAFETY: contract of `write`: I2, and nobody reads.
-                unsafe { NonNull::from(slot).write(Word::default()) };
-            }
+            // SAFETY: contract of `write_bytes`: I2, and nobody reads.
+            unsafe { self.head.write_bytes(0, 1) };
+            // SAFETY: I2: the ring begins behind the head.
+            let ring = unsafe { self.head.add(1) }.cast::<Word<S>>();
+            // SAFETY: contract of `write_bytes`: I2, and nobody reads.
+            unsafe { ring.write_bytes(0, len as usize) };
         }
     }
 

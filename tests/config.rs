@@ -1,0 +1,189 @@
+//! Configurations apart from their states: the answers are those of the types that own both.
+
+use std::{ptr::NonNull, time::Duration};
+
+use proptest::prelude::*;
+use tollgate::{Algorithm, Config, Decision, Fixed, Gcra, Log, Nanos, Rule, STATE_ALIGN, TwoWindow, Window};
+
+const WINDOW: Duration = Duration::from_nanos(20);
+
+/// Zeroed memory between two guards.
+struct Memory {
+    lines: Vec<[u64; 16]>,
+    bytes: usize,
+}
+
+const GUARD: u64 = 0x5a5a_5a5a_5a5a_5a5a;
+
+// === impl Memory ===
+
+impl Memory {
+    fn new(bytes: usize) -> Self {
+        assert_eq!((bytes % STATE_ALIGN, STATE_ALIGN % 64), (0, 0), "whole lines");
+        let words = bytes / 8;
+        let mut lines = vec![[GUARD; 16]; words.div_ceil(16) + 2 * STATE_ALIGN.div_ceil(128) + 1];
+        let memory = lines.as_flattened_mut();
+        let start = Self::start(memory);
+        memory[start..start + words].fill(0);
+        Self { lines, bytes }
+    }
+
+    /// The first aligned word with a guard before it.
+    fn start(memory: &[u64]) -> usize {
+        (1..).find(|&word| (&raw const memory[word]).addr().is_multiple_of(STATE_ALIGN)).expect("endless")
+    }
+
+    fn state(&mut self) -> NonNull<u8> {
+        let memory = self.lines.as_flattened_mut();
+        let start = Self::start(memory);
+        NonNull::from(&mut memory[start]).cast()
+    }
+
+    fn words(&self) -> &[u64] {
+        let memory = self.lines.as_flattened();
+        let start = Self::start(memory);
+        let (before, rest) = memory.split_at(start);
+        let (state, after) = rest.split_at(self.bytes / 8);
+        assert!(before.iter().chain(after).all(|&word| word == GUARD), "written outside the state");
+        state
+    }
+}
+
+/// A configuration and a state that lies elsewhere, made one again.
+struct Placed<C: Config> {
+    config: C,
+    memory: Memory,
+    state: NonNull<u8>,
+}
+
+// SAFETY: the memory it points to is its own, and is used through a `Config` alone.
+unsafe impl<C: Config> Send for Placed<C> {}
+// SAFETY: as above.
+unsafe impl<C: Config> Sync for Placed<C> {}
+
+// === impl Placed ===
+
+impl<C: Config> Placed<C> {
+    fn new(config: C) -> Self {
+        let mut memory = Memory::new(config.state_bytes());
+        Self { config, state: memory.state(), memory }
+    }
+}
+
+// In every method the state is zeroed memory, as large and aligned as asked, used with this configuration alone.
+impl<C: Config> Algorithm for Placed<C> {
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        // SAFETY: contract of `Config`.
+        unsafe { self.config.try_acquire_at(self.state, cost, now) }
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: contract of `Config`.
+        unsafe { self.config.check_at(self.state, cost, now) }
+    }
+
+    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: contract of `Config`.
+        unsafe { self.config.peek_at(self.state, cost, now) }
+    }
+
+    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
+        // SAFETY: contract of `Config`.
+        unsafe { self.config.usage_at(self.state, rule, now) }
+    }
+
+    fn rules(&self) -> &[Rule] {
+        self.config.rules()
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.config.state_bytes()
+    }
+
+    fn reset(&mut self) {
+        // SAFETY: contract of `Config`.
+        unsafe { self.config.reset(self.state) }
+    }
+}
+
+type Calls = Vec<(u64, u64, u8)>;
+
+fn calls() -> impl Strategy<Value = Calls> {
+    proptest::collection::vec((0..6_u64, prop_oneof![4 => 0..5_u64, 1 => 0..90_u64], 0..8_u8), 1..120)
+}
+
+/// Asks both the same questions; one in eight is a step back, one a time out of range.
+fn same_answers<C: Config>(mut owned: impl Algorithm, config: C, calls: &Calls) -> Result<(), TestCaseError> {
+    let (mut placed, idle) = (Placed::new(config), Placed::new(config));
+    prop_assert_eq!((owned.state_bytes(), owned.rules()), (placed.state_bytes(), placed.rules()));
+    let mut clock = 0;
+    for &(cost, step, kind) in calls {
+        clock += step;
+        let now = Nanos::from_nanos(match kind {
+            0 => clock.saturating_sub(7),
+            1 => u64::MAX - clock,
+            _ => clock,
+        });
+        prop_assert_eq!(owned.peek_at(cost, now), placed.peek_at(cost, now));
+        if kind % 2 == 0 {
+            prop_assert_eq!(owned.check_at(cost, now), placed.check_at(cost, now));
+        } else {
+            prop_assert_eq!(owned.try_acquire_at(cost, now), placed.try_acquire_at(cost, now));
+        }
+        for rule in 0..=owned.rules().len() {
+            prop_assert_eq!(owned.usage_at(rule, now), placed.usage_at(rule, now));
+        }
+    }
+    prop_assert!(
+        idle.memory.words().iter().all(|&word| word == 0),
+        "another state under the same configuration"
+    );
+    owned.reset();
+    placed.reset();
+    prop_assert!(placed.memory.words().iter().all(|&word| word == 0), "a state is zero again");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_state_elsewhere_answers_as_one_that_is_owned(calls in calls(), limit in 0..6_u64, second in 0..7_u64) {
+        let log = Log::builder(limit, WINDOW).rule(second, 2 * WINDOW);
+        same_answers(log.build().unwrap(), log.config().unwrap(), &calls)?;
+        let log = Log::builder(limit, WINDOW);
+        same_answers(log.build().unwrap(), log.config().unwrap(), &calls)?;
+        same_answers(log.max_cost(1).build().unwrap(), log.max_cost(1).config().unwrap(), &calls)?;
+        let window = Window::builder(limit, WINDOW).buckets(5).rule(second, 3 * WINDOW);
+        same_answers(window.build().unwrap(), window.config().unwrap(), &calls)?;
+        let fixed = Fixed::builder(limit, WINDOW);
+        same_answers(fixed.build().unwrap(), fixed.config().unwrap(), &calls)?;
+        let two = TwoWindow::builder(limit, WINDOW);
+        same_answers(two.build().unwrap(), two.config().unwrap(), &calls)?;
+        let gcra = Gcra::builder(limit, WINDOW).burst(second.max(1));
+        same_answers(gcra.build().unwrap(), gcra.config().unwrap(), &calls)?;
+    }
+}
+
+#[test]
+fn configurations_are_equal_if_their_words_are() {
+    fn words<C: Config>(config: C) -> Vec<u64> {
+        config.words().to_vec()
+    }
+    let log = |limit| words(Log::builder(limit, WINDOW).config().unwrap());
+    assert_eq!(log(7), log(7));
+    assert_ne!(log(7), log(8));
+    assert_ne!(log(7), words(Log::builder(7, WINDOW).rule(9, 2 * WINDOW).config().unwrap()));
+    let window = |buckets| words(Window::builder(3, WINDOW).buckets(buckets).config().unwrap());
+    assert_eq!(window(2), window(2));
+    assert_ne!(window(2), window(4));
+    let one_word = [
+        words(Fixed::builder(3, WINDOW).config().unwrap()),
+        words(TwoWindow::builder(3, WINDOW).config().unwrap()),
+        words(Gcra::builder(3, WINDOW).config().unwrap()),
+    ];
+    assert_eq!(one_word[0], words(Fixed::builder(3, WINDOW).config().unwrap()));
+    assert_ne!(one_word[0], words(Fixed::builder(3, WINDOW).max_cost(2).config().unwrap()));
+    assert_ne!(one_word[1], words(TwoWindow::builder(2, WINDOW).config().unwrap()));
+    assert_ne!(one_word[2], words(Gcra::builder(3, WINDOW).burst(2).config().unwrap()));
+}
