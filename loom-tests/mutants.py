@@ -140,7 +140,7 @@ MUTANTS = [
     ("costs: one base for both banks", "log costs", COSTS, [(
         "log.state.head().bases[bank_of(seen)].load(Acquire)", "log.state.head().bases[0].load(Acquire)")], DIES),
     ("costs: no bank switch", "log costs", COSTS, [(
-        "(past_base <= log.span_mask).then(|| pack(", "(past_base <= u64::MAX).then(|| pack(")], DIES),
+        "((was ^ is) <= log.span_mask).then(|| pack(", "((was ^ is) <= u64::MAX).then(|| pack(")], DIES),
     ("costs: an abandoned proposal is not passed", "log costs", COSTS, [(
         "    if past_base > log.span_mask {", "    if false {")], DIES),
     ("costs: switch below the proposed base", "log costs", COSTS, [(

@@ -143,16 +143,17 @@ fn bank_of(head: Head) -> usize {
 }
 
 #[inline(always)]
-fn pack(log: OnLog<'_>, bank: usize, past_base: u64, end: Pos) -> Head {
-    Head((bank as u64) << 63 | past_base << log.pos_bits | end.0)
+fn pack(log: OnLog<'_>, upper: u64, end: Pos) -> Head {
+    Head(upper << log.pos_bits | end.0)
 }
 
 /// The head after `cost` permits at `at`. `None`: the present base can not express that time.
 #[inline(always)]
 fn next(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
     let end = log.ring.ahead(newest.end(log), cost);
-    let past_base = (at - newest.time).as_nanos() + (upper(log, newest.seen) & log.span_mask);
-    (past_base <= log.span_mask).then(|| pack(log, bank_of(newest.seen), past_base, end))
+    let was = upper(log, newest.seen);
+    let is = was.wrapping_add((at - newest.time).as_nanos());
+    ((was ^ is) <= log.span_mask).then(|| pack(log, is, end)) // Else it would leave the bank.
 }
 
 /// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
@@ -232,7 +233,7 @@ fn switch_bank(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<
     let bank = 1 - bank_of(newest.seen);
     let word = &log.state.head().bases[bank];
     let proposed = word.load(Acquire); // O6
-    let sign = upper(log, pack(log, bank, 0, Pos(0)));
+    let sign = upper(log, Head((bank as u64) << 63));
     let base = proposed.0.wrapping_add(sign);
     // What is left of the base that counts, or of what was there before it, is no proposal. In signed numbers, since
     // before its first use bank 1 is below 0.
@@ -251,10 +252,10 @@ fn switch_bank(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<
     if past_base > log.span_mask {
         // A proposal that its caller left long ago: pass it, so that both banks serve again.
         let past_base = newest.time.as_nanos().saturating_sub(base);
-        claim(log, newest, pack(log, bank, past_base, newest.end(log)))?;
+        claim(log, newest, pack(log, sign.wrapping_add(past_base), newest.end(log)))?;
         return None;
     }
-    claim(log, newest, pack(log, bank, past_base, log.ring.ahead(newest.end(log), cost)))
+    claim(log, newest, pack(log, sign.wrapping_add(past_base), log.ring.ahead(newest.end(log), cost)))
 }
 
 impl Newest {
