@@ -70,23 +70,15 @@ pub(super) fn glance(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
     Some(fill_and_admit(log, now, cost, newest.seen, newest.time))
 }
 
-// What a glance found to fit is admitted in two steps, each of which gets by on the registers that a call need not
-// save; what is rare starts over in `take`.
-
+/// Admits what a glance found to fit; what is rare starts over. The next head is made before the swap that fills:
+/// nothing but the second swap has to wait for the first.
 #[inline(never)]
 fn fill_and_admit(log: OnLog<'_>, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
-    match fill_last(log, &Newest { seen, time }) {
-        Some(true) => admit(log, now, cost, seen, time),
-        _ => take(log, now, cost),
-    }
-}
-
-#[inline(never)]
-fn admit(log: OnLog<'_>, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
     let newest = Newest { seen, time };
-    match next(log, &newest, cost, now.max(time)) {
-        Some(next) => claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost)),
-        None => take(log, now, cost),
+    let next = next(log, &newest, cost, now.max(time));
+    match (next, fill_last(log, &newest)) {
+        (Some(next), Some(true)) => claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost)),
+        _ => take(log, now, cost),
     }
 }
 
