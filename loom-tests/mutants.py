@@ -124,7 +124,7 @@ MUTANTS = [
     ("costs: no clamp to the newest time", "log costs", COSTS, [(
         "    let at = now.max(newest.time);\n    if !log", "    let at = now;\n    if !log")], DIES),
     ("costs: no clamp in what a glance admits", "log costs", COSTS, [(
-        "match next(log, &newest, cost, now.max(time)) {", "match next(log, &newest, cost, now) {")], DIES),
+        "let next = next(log, &newest, cost, now.max(time));", "let next = next(log, &newest, cost, now);")], DIES),
     ("costs: cost ignored in the look-back", "log costs", COSTS, [(
         "let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);",
         "let _ = cost; let pos = log.ring.back(newest.end(log), rule.limit);")], DIES),
