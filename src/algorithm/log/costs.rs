@@ -227,12 +227,12 @@ fn switch_bank(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<
     let proposed = word.load(Acquire); // O6
     let sign = upper(log, Head((bank as u64) << 63));
     let base = proposed.0.wrapping_add(sign);
-    // What is left of the base that counts, or of what was there before it, is no proposal. In signed numbers, since
-    // before its first use bank 1 is below 0.
-    let counts = newest.time.as_nanos() - (upper(log, newest.seen) & log.span_mask);
+    // What is not past the base that counts is a leftover. In signed numbers, since before its first use bank 1 is
+    // below 0. (Numbers make no sense only if the head has moved, and then nothing is put.)
+    let counts = newest.time.as_nanos().wrapping_sub(upper(log, newest.seen) & log.span_mask);
     if base.cast_signed() <= counts.cast_signed() {
-        // Propose a base that callers up to half a span before this one can use as well; at a multiple of that, so that
-        // the head keeps low bits of the time and does not recur at every switch.
+        // Propose one that callers up to half a span before this one can use as well: a multiple of that, so that the
+        // head keeps low bits of the time and does not recur at every switch.
         let half = log.span_mask.div_ceil(2);
         let base = at.as_nanos().saturating_sub(half) & !(half - 1);
         if unmoved(log, newest) {
