@@ -64,7 +64,7 @@ const LIMIT_MAX: u64 = 1 << 30;
 /// `2^span` nanoseconds (26 days, 36 minutes) behind that of an earlier call which died, or lost a race, on its
 /// way to that time can be judged at a time up to that one; no window holds more than the limit all the same.
 /// That last needs one assumption: no caller sleeps inside a call until its head word has come round to the
-/// bit, after more than `2^span` nanoseconds, in a multiple of half of that, and at once a multiple of twice the
+/// bit, after `2^span` nanoseconds or more, in a multiple of half of that, and at once a multiple of twice the
 /// capacity in permits.
 ///
 /// # Cost
