@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use proptest::{collection::vec, prelude::*, sample::Index};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::{Index, select},
+};
 use tollgate::{Algorithm, Coverage, Nanos, Rule};
 
 use crate::{
@@ -97,6 +101,16 @@ fn nanos(n: u64) -> Duration {
     Duration::from_nanos(n)
 }
 
+/// Limits of a log, and the bits of the newest time that they leave in its head.
+fn spans() -> impl Strategy<Value = (u64, u32)> {
+    select(&[(2, 61), (3, 60), (4, 60), (100, 55), (1 << 17, 45)][..])
+}
+
+/// How many halves of a span pass.
+fn halves() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..4_u64, 1 => 0..1_u64 << 18]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -130,6 +144,31 @@ proptest! {
         let scale = 1 << bits;
         let rules = [Rule::new(limit, nanos(window * scale)), Rule::new(1 << 20, nanos(40 * scale))];
         let calls = calls(steps, 0, scale, &[window * scale], 0);
+        agrees(&forms::log(&rules, None), &mut Naive::log(&rules), calls);
+    }
+
+    /// A log whose head counts from bases: times at the multiples of half its span where bases lie, at the ends of
+    /// their reach, and a nanosecond to either side, up to the last moment there is; windows as long as that.
+    #[test]
+    fn the_log_is_the_oracle_around_its_bases(
+        (limit, span_bits) in spans(),
+        second in prop_oneof![Just(None), (2..6_u64).prop_map(Some)],
+        windows in [(0..5_u64, 1..4_u64), (0..5_u64, 1..4_u64)],
+        steps in vec((halves(), 0..3_u64, prop_oneof![0..4_u64, 90..=100_u64], any::<bool>()), 1..120),
+        origin in 0..6_u64,
+    ) {
+        let around = |halves: u64, off: u64| {
+            let at = halves.saturating_mul(1 << (span_bits - 1)).saturating_add(off);
+            at.saturating_sub(1).min(Nanos::MAX.as_nanos())
+        };
+        let windows = windows.map(|(halves, off)| nanos(around(halves, off).max(1)));
+        let mut rules = vec![Rule::new(limit, windows[0])];
+        rules.extend(second.map(|limit| Rule::new(limit, windows[1])));
+        let mut passed = origin;
+        let calls = steps.into_iter().map(|(halves, off, cost, quick)| {
+            passed += halves;
+            Call { cost, now: around(passed, off), quick }
+        });
         agrees(&forms::log(&rules, None), &mut Naive::log(&rules), calls);
     }
 
