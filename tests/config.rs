@@ -187,3 +187,52 @@ fn configurations_are_equal_if_their_words_are() {
     assert_ne!(one_word[1], words(TwoWindow::builder(2, WINDOW).config().unwrap()));
     assert_ne!(one_word[2], words(Gcra::builder(3, WINDOW).burst(2).config().unwrap()));
 }
+
+/// A mapping that a process may only read answers every question, and a refusal too.
+#[cfg(unix)]
+#[test]
+fn looks_and_refusals_work_where_nothing_can_be_written() {
+    fn answers<C: Config>(config: C) {
+        let bytes = config.state_bytes();
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: contract of `mmap`: new memory, wherever there is room.
+        let mapping = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+        assert_ne!(mapping, libc::MAP_FAILED);
+        let state = NonNull::new(mapping).expect("not at zero").cast();
+
+        let (now, old, late) = (Nanos::from_nanos(45), Nanos::from_nanos(3), Nanos::from_nanos(46));
+        // SAFETY: contract of `Config`: zeroed memory, as large as asked, on a page of its own.
+        while unsafe { config.try_acquire_at(state, 1, now) } {}
+        let ask = |cost, now| {
+            // SAFETY: contract of `Config`: as above.
+            let peeked = unsafe { config.peek_at(state, cost, now) };
+            // SAFETY: contract of `Config`: as above.
+            (peeked, unsafe { config.usage_at(state, 0, now) })
+        };
+        let questions = [old, now, late].map(|now| [0, 1, 3, 9].map(|cost| (cost, now))).concat();
+        let before: Vec<_> = questions.iter().map(|&(cost, now)| ask(cost, now)).collect();
+
+        // SAFETY: contract of `mprotect`: the mapping made above.
+        assert_eq!(unsafe { libc::mprotect(mapping, bytes, libc::PROT_READ) }, 0);
+        let after: Vec<_> = questions.iter().map(|&(cost, now)| ask(cost, now)).collect();
+        assert_eq!(before, after);
+        for (cost, now) in questions {
+            if let Err(denied) = ask(cost, now).0 {
+                // SAFETY: contract of `Config`: as above; a refusal stores nothing.
+                assert!(!unsafe { config.try_acquire_at(state, cost, now) });
+                // SAFETY: contract of `Config`: as above; a refusal stores nothing.
+                assert_eq!(unsafe { config.check_at(state, cost, now) }, Err(denied));
+            }
+        }
+        // SAFETY: contract of `munmap`: the mapping made above, which nobody uses any more.
+        assert_eq!(unsafe { libc::munmap(mapping, bytes) }, 0);
+    }
+    let log = Log::builder(5, WINDOW);
+    answers(log.config().unwrap());
+    answers(log.max_cost(1).config().unwrap());
+    answers(log.rule(7, 2 * WINDOW).config().unwrap());
+    answers(Window::builder(5, WINDOW).buckets(5).config().unwrap());
+    answers(Fixed::builder(5, WINDOW).config().unwrap());
+    answers(TwoWindow::builder(5, WINDOW).config().unwrap());
+    answers(Gcra::builder(5, WINDOW).config().unwrap());
+}

@@ -79,7 +79,8 @@ pub trait Config: Copy + Send + Sync + 'static {
     /// `state` is as [`Config`] says.
     unsafe fn check_at(&self, state: NonNull<u8>, cost: u64, now: Nanos) -> Decision;
 
-    /// Tells whether `check_at` would admit, and stores nothing: the state may be read-only memory.
+    /// Tells whether `check_at` would admit, and stores nothing: where atomic loads only load (on
+    /// x86-64 and AArch64, say) the state may be read-only memory.
     ///
     /// # Errors
     /// [`Denied`](crate::Denied).
