@@ -32,6 +32,25 @@ pub const STATE_ALIGN: usize = block::LINE;
 ///
 /// The answers, and what may be called at once, are those of [`Algorithm`](crate::Algorithm).
 ///
+/// The configurations of this crate alone implement it, so code for any of them may rely on all this:
+/// ```compile_fail,E0277
+/// # use std::ptr::NonNull;
+/// # use tollgate::{Config, Decision, Nanos, Rule};
+/// #[derive(Clone, Copy)]
+/// struct Mine;
+/// impl Config for Mine {
+///     # fn rules(&self) -> &[Rule] { &[] }
+///     fn state_bytes(&self) -> usize { 0 }
+///     // ...
+///     # fn words(&self) -> &[u64] { &[] }
+///     # unsafe fn try_acquire_at(&self, _: NonNull<u8>, _: u64, _: Nanos) -> bool { true }
+///     # unsafe fn check_at(&self, _: NonNull<u8>, _: u64, _: Nanos) -> Decision { unreachable!() }
+///     # unsafe fn peek_at(&self, _: NonNull<u8>, _: u64, _: Nanos) -> Decision { unreachable!() }
+///     # unsafe fn usage_at(&self, _: NonNull<u8>, _: usize, _: Nanos) -> Option<u64> { None }
+///     # unsafe fn reset(&self, _: NonNull<u8>) {}
+/// }
+/// ```
+///
 /// # Safety
 /// To call the `unsafe` methods: for as long as the call takes, `state` points to `state_bytes` readable and writable
 /// bytes, aligned to [`STATE_ALIGN`], which were zero once and since then were changed by calls with equal
@@ -53,7 +72,7 @@ pub const STATE_ALIGN: usize = block::LINE;
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
 #[cfg(not(tollgate_loom))]
-pub trait Config: Copy + Send + Sync + 'static {
+pub trait Config: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The rules, in the order given.
     fn rules(&self) -> &[Rule];
 
@@ -100,6 +119,14 @@ pub trait Config: Copy + Send + Sync + 'static {
     /// # Safety
     /// `state` is as [`Config`] says, and nobody else uses it meanwhile.
     unsafe fn reset(&self, state: NonNull<u8>);
+}
+
+#[cfg(not(tollgate_loom))]
+mod sealed {
+    /// What `unsafe` code trusts, nobody else can promise.
+    pub trait Sealed {}
+
+    impl<C: super::Parts> Sealed for C {}
 }
 
 /// What a configuration tells of its states.
