@@ -268,3 +268,76 @@ pub(super) fn look(log: OnLog<'_>, now: Nanos) -> LogLook<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(tollgate_loom)))]
+mod tests {
+    use alloc::vec::Vec;
+    use core::time::Duration;
+
+    use proptest::{collection::vec, prelude::*, sample::select};
+
+    use super::*;
+    use crate::{Algorithm, Log};
+
+    const LIMIT: u64 = 100;
+    /// Half the span that such a limit leaves.
+    const HALF: u64 = 1 << 54;
+
+    fn log(window: u64) -> Log {
+        let log = Log::builder(LIMIT, Duration::from_nanos(window)).build().unwrap();
+        assert_eq!(log.on().span_mask, 2 * HALF - 1);
+        log
+    }
+
+    fn halves(n: u64) -> Nanos {
+        Nanos::from_nanos(n * HALF)
+    }
+
+    #[test]
+    fn a_proposal_left_behind_moves_the_time_judged_of_those_who_need_it() {
+        let log = log(5);
+        assert_eq!(attempt(log.on(), 1, halves(10)), None, "dies, having proposed");
+        assert_eq!(log.check_at(1, halves(1)).unwrap().at, halves(1), "has no need of it");
+        assert_eq!(log.check_at(1, halves(3)).unwrap().at, halves(9));
+        assert_eq!(log.check_at(1, halves(9)).unwrap().remaining, LIMIT - 2);
+        assert_eq!(log.check_at(1, halves(40)).unwrap().at, halves(40));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Callers that die between their swaps, on the way to far times too.
+        #[test]
+        fn the_dead_mint_nothing_and_refuse_nobody(
+            (wide, near) in (0..4_u64, 1..4_u64),
+            steps in vec((0..5_u64, 0..3_u64, select(&[1, 2, 40, LIMIT][..]), 0..3_u64, 0..20_u64), 1..100),
+        ) {
+            let window = wide * HALF + near;
+            let log = log(window);
+            let (mut passed, mut newest, mut dead, mut admitted) = (0, Nanos::ZERO, Nanos::ZERO, Vec::new());
+            for (on, off, cost, dies, ahead) in steps {
+                passed += on;
+                let reaches = passed + if dies == 0 { ahead } else { 0 };
+                let now = Nanos::from_nanos((reaches * HALF + off).saturating_sub(1).min(Nanos::MAX.as_nanos()));
+                let (admits, at) = if dies == 0 {
+                    let Some(admits) = attempt(log.on(), cost, now) else {
+                        dead = dead.max(now);
+                        continue;
+                    };
+                    (admits, now.max(read(log.on()).time))
+                } else {
+                    let answer = log.check_at(cost, now);
+                    (answer.is_ok(), answer.map_or_else(|denied| denied.quota.at, |quota| quota.at))
+                };
+                prop_assert!(now.max(newest) <= at && at <= now.max(newest).max(dead));
+                let young = admitted.iter().filter(|(then, _)| (at - *then).as_nanos() < window);
+                let used: u64 = young.map(|(_, cost)| cost).sum();
+                prop_assert_eq!(admits, used + cost <= LIMIT);
+                if admits {
+                    newest = at;
+                    admitted.push((at, cost));
+                }
+            }
+        }
+    }
+}
