@@ -96,7 +96,8 @@ pub enum Coverage {
 /// A sliding-window counter: at most `limit` permits per window, to the bucket.
 ///
 /// Memory is 8 bytes for each bucket of the longest window (rounded up to a power of two), whatever the limit.
-/// Any number of threads may call it at once; a refusal stores nothing, not even to turn the window.
+/// Any number of threads may call it at once; a refusal stores nothing, not even to turn the window, unless it had
+/// found room first, turned, and then lost it to a rival.
 ///
 /// # Accuracy
 /// With [`Coverage::Full`] (the default) no window of the recorded times ever holds more than the limit; a

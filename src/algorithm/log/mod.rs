@@ -52,7 +52,7 @@ const LIMIT_MAX: u64 = 1 << 30;
 ///
 /// Memory is 8 bytes for each permit of the largest limit, taken once and touched as it is first used (where the
 /// system gives zeroed memory untouched). Several rules share it and are taken together or not at all. Any number
-/// of threads may call it at once; a refusal stores nothing.
+/// of threads may call it at once; a refusal stores nothing, unless it had found room first and lost it to a rival.
 ///
 /// # Guarantees
 /// Never over: no window of the recorded times holds more than the limit, under any interleaving (with costs above 1,
