@@ -89,7 +89,7 @@ use crate::{
 /// | 1 day  | 16,777,215    |
 ///
 /// # Cost
-/// One load; one CAS when admitted alone. No division, but for the first call of a new window.
+/// One load; one CAS when admitted alone. No division, but until the first admission in a new window.
 ///
 /// # Examples
 /// ```

@@ -69,7 +69,7 @@ const LIMIT_MAX: u64 = 1 << 30;
 ///
 /// # Cost
 /// Admission: two CASes, one of them on the head's line. Refusal: loads. O(number of rules), whatever the limit,
-/// the window, and how much expired.
+/// the window, and how much expired. Only an admission of `n` permits leaves `n` slots to the next one, a CAS each.
 ///
 /// # Examples
 /// ```
