@@ -4,8 +4,9 @@
     ci/replay-check.py PATH/TO/tollgate [LOG...]
 
 Each LOG (nginx combined with $msec and $request_time at the end, plain or gzip) and some logs made here are
-replayed with several options; admitted, refused, peak, over, false_refusals and top_refused of log, window,
-fixed and token must be equal. Nothing here is shared with the tool: lists and loops, no cleverness.
+replayed with several options; admitted, refused, peak, over, false_refusals and top_refused of every algorithm, and
+the paced queue's drops and longest wait, must be equal. Nothing here is shared with the tool: lists and loops, no
+cleverness.
 Standard library only.
 """
 
@@ -13,6 +14,7 @@ import bisect
 import datetime
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -31,6 +33,7 @@ OPTIONS = (
     {"limit": 10, "per": "100ms", "buckets": 1, "burst": 3},
     {"limit": 7, "per": "3s", "buckets": 3},
     {"limit": 60, "per": "1m", "key": "none"},
+    {"limit": 220, "per": "2s", "key": "none"},
     {"limit": 0, "per": "1s"},
     {"limit": 40, "per": "10s", "rules": ("15/1s", "4/100ms"), "order": "file", "buckets": 5},
 )
@@ -76,7 +79,19 @@ def read(path, kind, order):
     return requests
 
 
+def decimal_step(least):
+    step = 1
+    while step < least:
+        step *= 10
+    return step
+
+
+def up(time, step):
+    return -(-time // step) * step
+
+
 # === the algorithms: one class each, `ask(now)` for one key, times that never go back ===
+# The answer is when the request passes, or None.
 
 
 class Log:
@@ -86,9 +101,9 @@ class Log:
     def ask(self, now):
         for limit, window in self.rules:
             if len(self.times) - bisect.bisect_right(self.times, now - window) >= limit:
-                return False
+                return None
         self.times.append(now)
-        return True
+        return now
 
 
 class Window:
@@ -103,9 +118,9 @@ class Window:
         for limit, window in self.rules:
             oldest = bucket - window // self.width
             if len(self.admitted) - bisect.bisect_left(self.admitted, oldest) >= limit:
-                return False
+                return None
         self.admitted.append(bucket)
-        return True
+        return now
 
 
 class Fixed:
@@ -116,9 +131,9 @@ class Fixed:
     def ask(self, now):
         place = now // self.window
         if self.counts.get(place, 0) >= self.limit:
-            return False
+            return None
         self.counts[place] = self.counts.get(place, 0) + 1
-        return True
+        return now
 
 
 class Token:
@@ -133,18 +148,112 @@ class Token:
         self.level = min(self.full, self.level + (now - self.seen) * self.limit)
         self.seen = now
         if self.level < self.window:
-            return False
+            return None
         self.level -= self.window
-        return True
+        return now
 
 
-ALGORITHMS = {"log": Log, "window": Window, "fixed": Fixed, "token": Token}
+class Compact:
+    """Stamps rounded up to a decimal tick, of which the window has fewer than 2^30."""
+
+    def __init__(self, rules, options):
+        [(self.limit, self.window)] = rules
+        self.step, self.gone = self.width(), []
+
+    def width(self):
+        return decimal_step(self.window // 2**30 + 1)
+
+    def leaves(self, now):
+        return up(now, self.step) + self.window
+
+    def ask(self, now):
+        if len(self.gone) - bisect.bisect_right(self.gone, now) >= self.limit:
+            return None
+        self.gone.append(self.leaves(now))
+        return now
+
+
+class Wheel(Compact):
+    """Permits come back at the end of a decimal slot, of which 60 x 1,000 reach over the window."""
+
+    def width(self):
+        return decimal_step(-(-self.window // 60_000))
+
+    def leaves(self, now):
+        return up(now + self.window, self.step)
+
+
+class TwoWindow:
+    """This window's count, and the last one's by the share still in view, rounded up."""
+
+    def __init__(self, rules, options):
+        [(self.limit, self.window)] = rules
+        self.counts = {}
+
+    def ask(self, now):
+        place, here = now // self.window, self.counts.get(now // self.window, 0)
+        carried = self.counts.get(place - 1, 0) * (self.window - now % self.window)
+        if -(-carried // self.window) + here >= self.limit:
+            return None
+        self.counts[place] = here + 1
+        return now
+
+
+class Sampled:
+    """Remembers every m-th permit; those since the last one remembered count until the newest has left."""
+
+    def __init__(self, rules, options):
+        [(self.limit, self.window)] = rules
+        self.every = max(self.limit // 100, 1)
+        self.times, self.pending, self.newest = [], 0, 0
+
+    def ask(self, now):
+        pending = self.pending if self.newest > now - self.window else 0
+        young = len(self.times) - bisect.bisect_right(self.times, now - self.window)
+        if young * self.every + pending >= self.limit:
+            return None
+        self.pending, self.newest = pending + 1, now
+        if self.pending == self.every:
+            self.times.append(now)
+            self.pending = 0
+        return now
+
+
+class Paced:
+    """Starts an interval apart, in halves or thirds of a nanosecond; an interval finer than that is rounded up."""
+
+    def __init__(self, rules, options):
+        [(limit, window)] = rules
+        self.places, self.free = options.get("burst", limit) if limit else -1, 0
+        self.ticks = min(limit // math.gcd(limit, window), 3) or 1
+        self.interval = -(-window * self.ticks // max(limit, 1))
+
+    def ask(self, now):
+        start = max(self.free, now * self.ticks)
+        if start - now * self.ticks > self.places * self.interval:
+            return None
+        self.free = start + self.interval
+        return -(-start // self.ticks)
+
+
+ALGORITHMS = {
+    "log": Log,
+    "window": Window,
+    "compact": Compact,
+    "fixed": Fixed,
+    "two-window": TwoWindow,
+    "token": Token,
+    "leaky": Token,
+    "paced": Paced,
+    "sampled": Sampled,
+    "wheel": Wheel,
+}
 
 
 def figures(algorithm, requests, rules, options, by_client):
     """What one algorithm does, and how often it refuses each key."""
     limiters, newest, passed, refused, asked = {}, {}, {}, {}, {}
-    peaks, false_refusals, used = [0] * len(rules), 0, []
+    peaks, false_refusals, used, longest = [0] * len(rules), 0, [], 0
     for time, client in requests:
         key = client if by_client else ""
         now = newest[key] = max(time, newest.get(key, 0))
@@ -153,11 +262,14 @@ def figures(algorithm, requests, rules, options, by_client):
         if key not in limiters:
             limiters[key], passed[key] = ALGORITHMS[algorithm](rules, options), []
         times = passed[key]
-        admitted = limiters[key].ask(now)
-        if admitted:
-            times.append(now)
-        counts = [len(times) - bisect.bisect_right(times, now - window) for _, window in rules]
-        if admitted:
+        passes = limiters[key].ask(now)
+        if passes is not None:
+            times.append(passes)
+            longest = max(longest, passes - now)
+        seen = now if passes is None else passes
+        gone = [bisect.bisect_right(times, seen - window) for _, window in rules]
+        counts = [bisect.bisect_right(times, seen) - left for left in gone]
+        if passes is not None:
             peaks = [max(pair) for pair in zip(peaks, counts)]
         else:
             refused[key] = refused.get(key, 0) + 1
@@ -170,6 +282,8 @@ def figures(algorithm, requests, rules, options, by_client):
         "rules": [{"peak": p, "over": max(p - limit, 0)} for p, (limit, _) in zip(peaks, rules)],
         "false_refusals": false_refusals,
     }
+    if algorithm == "paced":
+        result |= {"drops": lost, "longest": longest}
     worst = sorted(refused, key=lambda key: (-refused[key], key.encode()))[:10]
     top = [{"key": key, "refused": refused[key], "requests": asked[key]} for key in worst]
     return result, top if by_client else [], len(asked), (min(used), max(used))
@@ -207,6 +321,9 @@ def check(tool, path, kind, limit, per, rules=(), order="time", key="client", **
         ours, top, keys, (first, last) = figures(name, requests, limits, options, key == "client")
         for figure in FIGURES:
             equal(f"{name} {figure}", result[figure], ours[figure])
+        if name == "paced":
+            equal("paced drops", result["drops"], ours["drops"])
+            equal("paced longest wait", result["waits"]["max_ns"], ours["longest"])
         if place == 0:
             equal("keys", report["input"]["keys"], keys)
             equal("first", report["input"]["first"], rfc3339(first))
@@ -228,13 +345,27 @@ def made(folder, seed):
     return path
 
 
+def edges(folder):
+    """Clients of one request, long after it a burst, then one more, a few nanoseconds to either side of the window."""
+    path, now = os.path.join(folder, "edges.log"), 1_700_000_000 * SECOND
+    with open(path, "w", encoding="ascii") as log:
+        for window in sorted({span(options["per"]) for options in OPTIONS}):
+            for off in (-1, 0, 1, 12, 62, 60_000):
+                now += 400 * SECOND
+                burst = now + 200 * SECOND + 37
+                for time in (now, *[burst] * 221, burst + window + off):
+                    log.write(f"{time // SECOND}.{time % SECOND:09} client-{window}-{off}\n")
+    return path
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     tool, logs = sys.argv[1], sys.argv[2:]
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        cases = [(log, "nginx") for log in logs] + [(made(folder, seed), "epoch") for seed in range(3)]
+        here = [made(folder, seed) for seed in range(3)] + [edges(folder)]
+        cases = [(log, "nginx") for log in logs] + [(log, "epoch") for log in here]
         for log, kind in cases:
             # Logs that were given may be long: a few options will do for them.
             for options in OPTIONS[:4] if kind == "nginx" else OPTIONS:
