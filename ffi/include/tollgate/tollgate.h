@@ -1,0 +1,803 @@
+/* tollgate: a lock-free rate limiter. Made from the sources by cbindgen: change those, not this file.
+ *
+ * One answer: may this call pass now? A limiter is a handle on one piece of memory, of the library (tollgate_create) or
+ * of the caller (tollgate_init_in), which processes may share.
+ *
+ *     tollgate_config_t config = TOLLGATE_CONFIG_INIT(TOLLGATE_LOG, TOLLGATE_CLOCK_MONOTONIC, 100, 1000000000);
+ *     tollgate_limiter_t *limiter;
+ *     if (tollgate_create(&config, &limiter) != TOLLGATE_OK) return 1;
+ *     if (tollgate_try_acquire(limiter)) serve(); else refuse();
+ *     tollgate_destroy(limiter);
+ *
+ * What may run at once on one limiter (- yes, X no):
+ *
+ *                                            acquire  peek  reset  destroy
+ *   try_acquire*, check*, reserve*              -       -     X       X
+ *   peek*, usage_at, get_config, stats          -       -     X       X
+ *   init_in, attach_in                          -       -     X       .
+ *   reset                                       X       X     X       X
+ *   destroy                                     X       X     X       X
+ *
+ * Words used below:
+ *   thread-safe          from any threads at once, as the table says.
+ *   process-safe         from any processes that share the memory, as the table says.
+ *   async-signal-safe    from a signal handler, one that interrupts a call on the same limiter, too.
+ *   fork-safe            in a child forked at any moment, whatever other threads of the parent were doing.
+ *   lock-free            some caller always finishes; one that dies or is stopped in the middle blocks nobody.
+ *
+ * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
+ * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free.
+ *
+ * A time is nanoseconds since any zero, below 2^62. A window is (now - window, now]. */
+
+
+#ifndef TOLLGATE_H
+#define TOLLGATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A program built with this header may ask the library: tollgate_version_number() and its like. */
+#define TOLLGATE_VERSION_NUMBER \
+    (TOLLGATE_VERSION_MAJOR * 1000000 + TOLLGATE_VERSION_MINOR * 1000 + TOLLGATE_VERSION_PATCH)
+
+/* A configuration of one rule: at most limit permits in any window_ns. */
+#define TOLLGATE_CONFIG_INIT(algorithm, clock, limit, window_ns) \
+    { \
+        TOLLGATE_CONFIG_SIZE, algorithm, 1, 0, clock, 0, 0, 0, 0, \
+            {{limit, window_ns}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, {0, 0, 0, 0} \
+    }
+
+#ifndef TOLLGATE_API
+#define TOLLGATE_API
+#endif
+
+#ifdef __cplusplus
+#define TOLLGATE_NOEXCEPT noexcept
+#else
+#define TOLLGATE_NOEXCEPT
+#endif
+
+
+/**
+ * The version of this header, which is that of the package.
+ */
+#define TOLLGATE_VERSION_MAJOR 0
+
+/**
+ * See above.
+ */
+#define TOLLGATE_VERSION_MINOR 1
+
+/**
+ * See above.
+ */
+#define TOLLGATE_VERSION_PATCH 0
+
+/**
+ * The number in `libtollgate.so.0`: any change that breaks a compiled program raises it.
+ */
+#define TOLLGATE_ABI_VERSION 0
+
+/**
+ * The version of a limiter's bytes, for memory that several processes share. One library attaches to the memory
+ * of another only if it is the same.
+ */
+#define TOLLGATE_LAYOUT_VERSION 1
+
+/**
+ * The processor's counter, scaled. Of one process: for `tollgate_create` alone. Its first limiter in a process measures
+ * the counter, for at most 200 ms.
+ */
+#define TOLLGATE_CLOCK_PRECISE 1
+
+/**
+ * A time that a thread keeps fresh while `tollgate_coarse_start` asks for it, else as `_PRECISE`. Of one process: for
+ * `tollgate_create` alone.
+ */
+#define TOLLGATE_CLOCK_COARSE 2
+
+/**
+ * The system's `CLOCK_MONOTONIC`: one clock for all processes.
+ */
+#define TOLLGATE_CLOCK_MONOTONIC 3
+
+/**
+ * The system's `CLOCK_BOOTTIME`, which goes on while the machine sleeps: one clock for all processes. Linux.
+ */
+#define TOLLGATE_CLOCK_BOOTTIME 4
+
+/**
+ * None: callers pass the time, to the functions that end in `_at`.
+ */
+#define TOLLGATE_CLOCK_CALLER 5
+
+/**
+ * The most rules of one limiter.
+ */
+#define TOLLGATE_MAX_RULES 8
+
+/**
+ * The size of `tollgate_config_t`, for its `struct_size`.
+ */
+#define TOLLGATE_CONFIG_SIZE 200
+
+/**
+ * The exact sliding-window log. Rules: 1 to 8. Lock-free; 8 bytes for each permit of the largest limit (at most 2^30).
+ */
+#define TOLLGATE_LOG 1
+
+/**
+ * The sliding-window counter. Rules: 1 to 8. Lock-free. `buckets`: buckets of the shortest window (default 10); every
+ * window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`.
+ */
+#define TOLLGATE_WINDOW 2
+
+/**
+ * The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase.
+ */
+#define TOLLGATE_FIXED 3
+
+/**
+ * The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase.
+ */
+#define TOLLGATE_TWO_WINDOW 4
+
+/**
+ * The generic cell rate algorithm: `limit` permits per window, coming back one by one. One rule. Lock-free. `burst`:
+ * how many may be taken at once (default: the limit).
+ */
+#define TOLLGATE_GCRA 5
+
+/**
+ * The token bucket: GCRA, where `burst` is the capacity.
+ */
+#define TOLLGATE_TOKEN_BUCKET 5
+
+/**
+ * The leaky bucket as a meter: GCRA, where `burst` is the size of the bucket.
+ */
+#define TOLLGATE_LEAKY_BUCKET 5
+
+/**
+ * The leaky bucket as a queue: `tollgate_reserve` tells how long to wait. One rule. Lock-free. `burst`: how many may
+ * queue, beside the one in service (default: the limit); 0 can not be asked for. By `tollgate_create` alone.
+ */
+#define TOLLGATE_PACING 6
+
+/**
+ * The log in 4 bytes a permit, exact to a tick. One rule. TAKES A LOCK. `buckets`: ticks of the window, at most 2^30 - 1,
+ * of which the window must be a multiple (default: the finest decimal tick). By `tollgate_create` alone.
+ */
+#define TOLLGATE_COMPACT 7
+
+/**
+ * The log of every `buckets`-th permit (default: 1 % of the limit). One rule. TAKES A LOCK. With
+ * `TOLLGATE_BERNOULLI` each permit is recorded with the probability 1 / `buckets`, from the seed `reserved[0]`.
+ * By `tollgate_create` alone.
+ */
+#define TOLLGATE_SAMPLED 8
+
+/**
+ * The timing wheel. One rule. TAKES A LOCK. `buckets`: slots of the window, of which it must be a multiple
+ * (default: the finest decimal width of which 60,000 slots reach over it). By `tollgate_create` alone.
+ */
+#define TOLLGATE_WHEEL 9
+
+/**
+ * `TOLLGATE_WINDOW`: look back `buckets` buckets and not one more. No permit comes back late, but a window may hold
+ * the admissions of one bucket more than the limit.
+ */
+#define TOLLGATE_TEXTBOOK_COVERAGE 1
+
+/**
+ * Count what `tollgate_stats` tells. Costs up to three more atomic operations a call.
+ */
+#define TOLLGATE_STATS 2
+
+/**
+ * `TOLLGATE_SAMPLED`: choose by chance.
+ */
+#define TOLLGATE_BERNOULLI 4
+
+/**
+ * Admitted.
+ */
+#define TOLLGATE_REASON_NONE 0
+
+/**
+ * Too few permits are free now.
+ */
+#define TOLLGATE_REASON_LIMIT 1
+
+/**
+ * The cost is above the limit (the burst).
+ */
+#define TOLLGATE_REASON_ABOVE_LIMIT 2
+
+/**
+ * The cost is above the largest cost.
+ */
+#define TOLLGATE_REASON_ABOVE_MAX_COST 3
+
+/**
+ * The size of `tollgate_stats_t`, for its `struct_size`.
+ */
+#define TOLLGATE_STATS_SIZE 64
+
+/**
+ * What functions that return `int` return. 0 is success, in a check: ADMITTED. Positive: an outcome. Negative: an
+ * error, which changed nothing. Numbers are never used again for anything else; -17 and -18 are kept for later.
+ */
+typedef enum tollgate_status {
+    /**
+     * Done; in a check: admitted.
+     */
+    TOLLGATE_OK = 0,
+    /**
+     * Refused: too few permits are free now. The decision says when to come again.
+     */
+    TOLLGATE_REFUSED = 1,
+    /**
+     * Refused, and waiting can not help: the cost is above the limit, the burst, or the largest cost.
+     */
+    TOLLGATE_NEVER = 2,
+    /**
+     * A pointer that must not be NULL was.
+     */
+    TOLLGATE_E_NULL = -1,
+    /**
+     * An argument or a field of the configuration was out of range, or a reserved one not 0.
+     */
+    TOLLGATE_E_INVALID = -2,
+    /**
+     * The memory was too short, or `struct_size` is not one that this library knows.
+     */
+    TOLLGATE_E_SIZE = -3,
+    /**
+     * The memory was not aligned to `tollgate_align()`.
+     */
+    TOLLGATE_E_ALIGN = -4,
+    /**
+     * There was not that much memory.
+     */
+    TOLLGATE_E_NOMEM = -5,
+    /**
+     * The system gave no thread.
+     */
+    TOLLGATE_E_SYS = -6,
+    /**
+     * Nobody has initialised this memory, or not all of it yet.
+     */
+    TOLLGATE_E_NOT_READY = -10,
+    /**
+     * This memory holds something else.
+     */
+    TOLLGATE_E_MAGIC = -11,
+    /**
+     * This memory holds a limiter of another layout: of another version, byte order or library.
+     */
+    TOLLGATE_E_LAYOUT = -12,
+    /**
+     * What this memory says of its limiter contradicts itself.
+     */
+    TOLLGATE_E_CORRUPT = -13,
+    /**
+     * This memory holds, or is about to hold, a limiter of another configuration.
+     */
+    TOLLGATE_E_CONFIG = -14,
+    /**
+     * The clock does not serve here: the limiter has none and was not told the time; it is not one that processes
+     * share; or the coarse clock was inherited from a parent process.
+     */
+    TOLLGATE_E_CLOCK = -15,
+    /**
+     * The coarse clock runs already, at a coarser resolution.
+     */
+    TOLLGATE_E_EXISTS = -16,
+    /**
+     * This library, algorithm or machine can not do that.
+     */
+    TOLLGATE_E_UNSUPPORTED = -19,
+} tollgate_status;
+
+/**
+ * Keeps the coarse clock fresh.
+ */
+typedef struct tollgate_coarse_t tollgate_coarse_t;
+
+/**
+ * A limiter. Its memory is the caller's (`tollgate_init_in`) or the library's (`tollgate_create`).
+ */
+typedef struct tollgate_limiter_t tollgate_limiter_t;
+
+/**
+ * At most `limit` permits in any `window_ns` nanoseconds.
+ */
+typedef struct tollgate_rule_t {
+    /**
+     * Permits per window; 0 refuses every cost above 0.
+     */
+    uint64_t limit;
+    /**
+     * 1 to 2^62 - 1.
+     */
+    uint64_t window_ns;
+} tollgate_rule_t;
+
+/**
+ * What a limiter is to be. Begin with `TOLLGATE_CONFIG_INIT`, or with zeros and `struct_size`. In every field but
+ * those of rules, 0 means the default; fields that an algorithm does not use must be 0.
+ */
+typedef struct tollgate_config_t {
+    /**
+     * `TOLLGATE_CONFIG_SIZE`.
+     */
+    uint32_t struct_size;
+    /**
+     * `TOLLGATE_LOG` and its like; there is no default.
+     */
+    uint32_t algorithm;
+    /**
+     * How many of `rules` count, from the first; the others must be 0.
+     */
+    uint32_t rule_count;
+    /**
+     * See the algorithm.
+     */
+    uint32_t buckets;
+    /**
+     * `TOLLGATE_CLOCK_PRECISE` and its like; there is no default.
+     */
+    uint32_t clock;
+    /**
+     * A sum of `TOLLGATE_TEXTBOOK_COVERAGE`, `TOLLGATE_STATS`, `TOLLGATE_BERNOULLI`.
+     */
+    uint32_t flags;
+    /**
+     * 0 or 1; more are not supported yet.
+     */
+    uint32_t shards;
+    /**
+     * The largest cost of a call. Default: any cost up to the limit (the burst). `TOLLGATE_LOG` is faster with 1.
+     */
+    uint32_t max_cost;
+    /**
+     * See the algorithm.
+     */
+    uint64_t burst;
+    /**
+     * The rules: all must have room, or nothing is taken from any.
+     */
+    struct tollgate_rule_t rules[TOLLGATE_MAX_RULES];
+    /**
+     * `reserved[0]`: for `TOLLGATE_WINDOW`, `_FIXED` and `_TWO_WINDOW` the phase in nanoseconds, below the width of a
+     * bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
+     * Else, and the other three: 0.
+     */
+    uint64_t reserved[4];
+} tollgate_config_t;
+
+/**
+ * The answer to one call. All spans count from `now_ns`.
+ */
+typedef struct tollgate_decision_t {
+    /**
+     * 1 if admitted, else 0.
+     */
+    uint32_t allowed;
+    /**
+     * `TOLLGATE_REASON_NONE` and its like.
+     */
+    uint32_t reason;
+    /**
+     * The rule that these figures speak of, counted from 0: the one that refused, else that with the least left.
+     */
+    uint32_t rule;
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+    /**
+     * The limit of that rule (the burst).
+     */
+    uint64_t limit;
+    /**
+     * Permits that could still be had at once: the least over all rules.
+     */
+    uint64_t remaining;
+    /**
+     * How long until the same call would pass if nobody else came: 0 if it was admitted, `UINT64_MAX` for never.
+     */
+    uint64_t retry_after_ns;
+    /**
+     * How long until `remaining` grows if nobody else comes; 0 when it can not grow.
+     */
+    uint64_t next_after_ns;
+    /**
+     * How long until nothing is charged to any rule if nobody else comes.
+     */
+    uint64_t reset_after_ns;
+    /**
+     * The time judged: the caller's, or the newest recorded one if that is later.
+     */
+    uint64_t now_ns;
+} tollgate_decision_t;
+
+/**
+ * What was counted since the limiter was made. Each figure only grows; the three are not of one moment.
+ */
+typedef struct tollgate_stats_t {
+    /**
+     * `TOLLGATE_STATS_SIZE`, set by the caller.
+     */
+    uint32_t struct_size;
+    /**
+     * 0.
+     */
+    uint32_t flags;
+    /**
+     * Calls admitted; those of cost 0 are not counted.
+     */
+    uint64_t allowed;
+    /**
+     * Calls refused; errors are not counted.
+     */
+    uint64_t refused;
+    /**
+     * Calls whose time was older than that of an earlier one.
+     */
+    uint64_t clock_regressions;
+    /**
+     * 0.
+     */
+    uint64_t reserved[4];
+} tollgate_stats_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library, to be compared with `TOLLGATE_VERSION_NUMBER`, that of the header.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API uint32_t tollgate_version_number(void) TOLLGATE_NOEXCEPT;
+
+/**
+ * The version of the library as text, such as "0.1.0": static, never NULL.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API const char *tollgate_version_string(void) TOLLGATE_NOEXCEPT;
+
+/**
+ * The ABI version of the library, to be compared with `TOLLGATE_ABI_VERSION`.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API uint32_t tollgate_abi_version(void) TOLLGATE_NOEXCEPT;
+
+/**
+ * The layout version of the library, to be compared with `TOLLGATE_LAYOUT_VERSION`.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API uint32_t tollgate_layout_version(void) TOLLGATE_NOEXCEPT;
+
+/**
+ * The meaning of any status, or of any other number: static, never NULL.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API const char *tollgate_strerror(int status) TOLLGATE_NOEXCEPT;
+
+/**
+ * The name of a status, such as "TOLLGATE_E_NULL", or "TOLLGATE_UNKNOWN": static, never NULL.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API const char *tollgate_status_name(int status) TOLLGATE_NOEXCEPT;
+
+/**
+ * The time of a clock now, or `UINT64_MAX`, a time at which nothing is admitted, if there is none. Times of
+ * `TOLLGATE_CLOCK_PRECISE` and `_COARSE` compare within one process, those of others in all.
+ *
+ * Thread-safe, async-signal-safe (`_PRECISE` and `_COARSE` after the first use).   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+uint64_t tollgate_now_ns(uint32_t clock)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Starts to keep the coarse clock fresh, every `resolution_ns` (1,000 to 1,000,000,000): until all of `*out` are
+ * stopped. The first starts a thread, later ones share it; a call may take a millisecond.
+ *
+ * Errors:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of `out`.
+ * - TOLLGATE_E_INVALID: the resolution.
+ * - TOLLGATE_E_EXISTS: runs already, at a coarser resolution.
+ * - TOLLGATE_E_CLOCK: in a child forked while it ran.
+ * - TOLLGATE_E_SYS: no thread.   TOLLGATE_E_NOMEM.
+ * - TOLLGATE_E_UNSUPPORTED: the library was built without clocks.
+ *
+ * Thread-safe.   Allocates.   Blocks: takes a lock.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_coarse_start(uint64_t resolution_ns,
+                          struct tollgate_coarse_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Ends what `tollgate_coarse_start` began; the last one waits for the thread to end, about one resolution. NULL is
+ * allowed. Exactly once for each start.
+ *
+ * Thread-safe.   Frees.   Blocks: takes a lock.   Since ABI 0.
+ */
+TOLLGATE_API
+void tollgate_coarse_stop(struct tollgate_coarse_t *coarse)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes a limiter in memory of the library, and puts it in `*out`. It belongs to this process (and to children that it
+ * forks, each with its own copy).
+ *
+ * Errors, which leave `*out` alone:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
+ * - TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
+ * - TOLLGATE_E_UNSUPPORTED: more than one shard; an algorithm or a clock that this library was built without.
+ * - TOLLGATE_E_NOMEM.
+ *
+ * Thread-safe.   Allocates.   Blocks: never, but for the first use of `TOLLGATE_CLOCK_PRECISE` or `_COARSE` in a
+ * process.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_create(const struct tollgate_config_t *config,
+                    struct tollgate_limiter_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Ends a limiter that `tollgate_create` made. NULL is allowed; so is a limiter in the caller's memory, to which nothing
+ * is done.
+ *
+ * Needs exclusive access: no other call may run or follow.   Frees.   Blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+void tollgate_destroy(struct tollgate_limiter_t *limiter)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * What a limiter in the caller's memory must be aligned to: 128.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API size_t tollgate_align(void) TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells how many bytes a limiter of this configuration takes in the caller's memory.
+ *
+ * Errors: those of `tollgate_init_in` about the configuration.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API int tollgate_size(const struct tollgate_config_t *config, size_t *out) TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes a limiter in the caller's memory: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros or holding
+ * a limiter of this very configuration, which is then the one. The memory may be shared by processes (`MAP_SHARED`).
+ * Any number of threads and processes may call this at once, with the same configuration: they help one another, and a
+ * process that dies in the middle leaves work that the next call finishes. There is nothing to destroy: the limiter is
+ * the memory, and holds nothing else.
+ *
+ * Errors, which leave `*out` alone:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
+ * - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
+ * - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
+ * - TOLLGATE_E_CLOCK: a clock of one process.
+ * - TOLLGATE_E_MAGIC: the memory holds something else.
+ * - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
+ * - TOLLGATE_E_CONFIG: it holds one of another configuration.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
+ * is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_init_in(void *memory,
+                     size_t len,
+                     const struct tollgate_config_t *config,
+                     struct tollgate_limiter_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Finds the limiter that `tollgate_init_in` made in the caller's memory, here or in another process, and checks it
+ * through and through. It writes nothing.
+ *
+ * Errors, which leave `*out` alone:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
+ * - TOLLGATE_E_SIZE: `len` is less than the limiter takes.
+ * - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
+ * - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
+ * - TOLLGATE_E_CORRUPT: a limiter that contradicts itself.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: as `tollgate_init_in`.
+ * Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_attach_in(void *memory,
+                       size_t len,
+                       struct tollgate_limiter_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes one permit now. False if it was refused, if the limiter has no clock, and for NULL.
+ *
+ * Effect: at one instant inside the call; a refusal changes nothing.   Ordering: none for your own data.
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API bool tollgate_try_acquire(struct tollgate_limiter_t *limiter) TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits now, all or nothing; 0 are always had.
+ *
+ * As `tollgate_try_acquire`; false for an `n` that can never be had, too.
+ */
+TOLLGATE_API bool tollgate_try_acquire_n(struct tollgate_limiter_t *limiter, uint64_t n) TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits at `now_ns`, all or nothing; 0 are always had.
+ *
+ * The time is in nanoseconds since any zero, below 2^62; above it is out of range and false. An older time than the
+ * newest recorded one is judged at that one, as exactly as the algorithm knows it. For any `clock` of the limiter.
+ *
+ * As `tollgate_try_acquire`.
+ */
+TOLLGATE_API
+bool tollgate_try_acquire_at(struct tollgate_limiter_t *limiter,
+                             uint64_t n,
+                             uint64_t now_ns)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits now, all or nothing, and tells what is left, or how long to wait.
+ *
+ * RETURNS 0 WHEN ADMITTED: write `if (tollgate_check(l, n, &d) != TOLLGATE_OK) refuse();`, which refuses on errors
+ * as well.
+ *
+ * Returns: TOLLGATE_OK, TOLLGATE_REFUSED, TOLLGATE_NEVER; `*out`, which may be NULL, is then written.
+ * Errors, which write nothing: TOLLGATE_E_NULL: `limiter`.   TOLLGATE_E_CLOCK: the limiter has no clock.
+ *
+ * Effect: at one instant inside the call; a refusal changes nothing. The figures are exact if nobody else calls, else
+ * true of an instant inside the call, after the effect.   Ordering: none for your own data.
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_check(struct tollgate_limiter_t *limiter,
+                   uint64_t n,
+                   struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Errors: TOLLGATE_E_NULL: `limiter`.   TOLLGATE_E_INVALID: the time is not below 2^62.
+ */
+TOLLGATE_API
+int tollgate_check_at(struct tollgate_limiter_t *limiter,
+                      uint64_t n,
+                      uint64_t now_ns,
+                      struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells what `tollgate_check` would, with the figures of now, and changes nothing: the limiter may be in memory that
+ * can only be read.
+ *
+ * Returns and errors as `tollgate_check`.
+ */
+TOLLGATE_API
+int tollgate_peek(const struct tollgate_limiter_t *limiter,
+                  uint64_t n,
+                  struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Returns and errors as `tollgate_check_at`.
+ */
+TOLLGATE_API
+int tollgate_peek_at(const struct tollgate_limiter_t *limiter,
+                     uint64_t n,
+                     uint64_t now_ns,
+                     struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes a place for `n` permits in the queue of a `TOLLGATE_PACING` limiter, and tells how long to wait for its
+ * start: 0 if at once. The place is taken; whoever does not want to wait so long asks `tollgate_peek` before.
+ *
+ * Returns: TOLLGATE_OK; TOLLGATE_REFUSED if the queue is full, TOLLGATE_NEVER if it is never long enough, both with
+ * the wait after which the same call would get a place, `UINT64_MAX` for never.
+ * Errors, which write nothing: TOLLGATE_E_NULL: `limiter` or `wait_ns`.   TOLLGATE_E_CLOCK: the limiter has no clock.
+ * TOLLGATE_E_UNSUPPORTED: the limiter is no queue.
+ *
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_reserve(struct tollgate_limiter_t *limiter,
+                     uint64_t n,
+                     uint64_t *wait_ns)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Errors: as `tollgate_reserve`, but TOLLGATE_E_INVALID for a time not below 2^62 instead of TOLLGATE_E_CLOCK.
+ */
+TOLLGATE_API
+int tollgate_reserve_at(struct tollgate_limiter_t *limiter,
+                        uint64_t n,
+                        uint64_t now_ns,
+                        uint64_t *wait_ns)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Forgets every admission: the limiter is as new. Statistics go on.
+ *
+ * Errors: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of `limiter`.   TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: no limiter is there.
+ *
+ * Needs exclusive access: no other call may run meanwhile.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_reset(struct tollgate_limiter_t *limiter)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells how many permits are charged to a rule (counted from 0) at `now_ns`.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+ * `tollgate_reset`, and of `used`.   TOLLGATE_E_INVALID: no such rule, or a time not below 2^62.
+ *
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_usage_at(const struct tollgate_limiter_t *limiter,
+                      uint32_t rule,
+                      uint64_t now_ns,
+                      uint64_t *used)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells the configuration that the limiter was made with. Set `out->struct_size` before.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+ * `tollgate_reset`, and of `out`.   TOLLGATE_E_SIZE: `struct_size`.
+ *
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_get_config(const struct tollgate_limiter_t *limiter,
+                        struct tollgate_config_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells what was counted. Set `out->struct_size` before.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as every
+ * function of this section.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made without
+ * `TOLLGATE_STATS`.
+ *
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_stats(const struct tollgate_limiter_t *limiter,
+                   struct tollgate_stats_t *out)
+TOLLGATE_NOEXCEPT;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* TOLLGATE_H */

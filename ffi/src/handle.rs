@@ -1,0 +1,528 @@
+//! A limiter as one piece of memory.
+//!
+//! # State
+//! | bytes           | what                                                                                    |
+//! |-----------------|-----------------------------------------------------------------------------------------|
+//! | 0x000           | magic, written last; 0 = not ready                                                      |
+//! | 0x008           | layout version, and size of this header above it                                        |
+//! | 0x010           | bytes of the whole limiter                                                              |
+//! | 0x018           | seal: a digest of all words that never change; written first                            |
+//! | 0x020 ... 0x0e8 | the configuration as the caller gave it                                                 |
+//! | 0x0f8           | 0, or in memory of our own: 1 + how far into the allocation the limiter begins           |
+//! | 0x100           | algorithm and statistics flag, clock above: what a call asks first                      |
+//! | 0x108           | 0, or in memory of our own: the clock of this process                                   |
+//! | 0x110 ...       | the core's configuration, derived from the caller's: words without pointers             |
+//! | 0x300 ...       | the core's state, which begins as zeros (or, by `tollgate_create` alone, what owns one) |
+//! | the last 0x080  | statistics, if asked for                                                                |
+//!
+//! # Invariants
+//! | id | always                                                                     | kept by            |
+//! |----|----------------------------------------------------------------------------|--------------------|
+//! | I1 | once the magic is there, nothing before 0x300 is ever written              | `settle`           |
+//! | I2 | what lies at 0x110 is the core's configuration that the tag names, and a state of it at 0x300 | `settle`, `attach` |
+//! | I3 | a limiter lies, aligned, in as much memory as its third word says           | `life.rs`          |
+//!
+//! I1 holds however many initialise at once, and wherever one of them dies: each word is put by a CAS from 0 to a value
+//! that all of them know, so whoever comes late finds it there and writes nothing; zeros are not written; and who has
+//! another configuration stops at the seal. The state is not touched: zeros are a fresh one.
+//!
+//! # Memory order
+//! | id | site              | order   | pairs with | because                                                    |
+//! |----|-------------------|---------|------------|------------------------------------------------------------|
+//! | O1 | magic, CAS        | Release | O2         | publishes every word before the state                      |
+//! | O2 | magic, load       | Acquire | O1         | whoever sees it may read them as plain memory (I1)          |
+//! | O3 | the words, CAS    | AcqRel  | itself     | whoever finds a word that another put may publish it, too   |
+//! | O4 | the words, load   | Relaxed | none       | after O2, or only compared                                  |
+//!
+//! A caller of the hot path was handed the limiter by one that saw the magic, so it need not look for it.
+
+use core::{
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+    },
+};
+
+use tollgate_core::{
+    Algorithm, Config, Decision, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Rule, STATE_ALIGN,
+    TwoWindowConfig, WindowConfig,
+};
+#[cfg(feature = "std")]
+use tollgate_core::{Compact, Sampled, Wheel};
+
+#[cfg(feature = "std")]
+use crate::config::{TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL};
+
+use crate::{
+    config::{
+        CONFIG_WORDS, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_PACING, TOLLGATE_TWO_WINDOW,
+        TOLLGATE_WINDOW, tollgate_config_t,
+    },
+    status::tollgate_status::{self, *},
+    version::TOLLGATE_LAYOUT_VERSION,
+};
+
+/// A limiter. Its memory is the caller's (`tollgate_init_in`) or the library's (`tollgate_create`).
+pub struct tollgate_limiter_t {
+    _private: [u8; 0],
+}
+
+/// What every limiter is aligned to.
+pub(crate) const ALIGN: usize = STATE_ALIGN;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"TOLLGATE");
+
+const MAGIC_AT: usize = 0x00;
+const LAYOUT_AT: usize = 0x08;
+const BYTES_AT: usize = 0x10;
+const SEAL_AT: usize = 0x18;
+const CONFIG_AT: usize = 0x20;
+const HEADER_END: usize = CONFIG_AT + 8 * CONFIG_WORDS;
+const OWNED_AT: usize = 0xf8;
+const TAG_AT: usize = 0x100;
+const CLOCK_AT: usize = 0x108;
+const DERIVED_AT: usize = 0x110;
+const STATE_AT: usize = 0x300;
+/// Bytes of the statistics.
+const STATS: usize = ALIGN;
+
+const LAYOUT: u64 = TOLLGATE_LAYOUT_VERSION as u64 | (STATE_AT as u64) << 32;
+/// In a tag: the statistics count.
+const COUNTS: u32 = 1 << 31;
+
+const _: () = assert!(HEADER_END <= OWNED_AT && STATE_AT.is_multiple_of(ALIGN));
+
+/// A limiter's memory (I3).
+#[derive(Clone, Copy)]
+pub(crate) struct Handle(NonNull<u8>);
+
+/// A configuration of the core and a state of it, in a limiter's memory.
+struct Placed<'a, C> {
+    config: &'a C,
+    state: NonNull<u8>,
+}
+
+/// What a limiter of one algorithm holds.
+trait Named {
+    /// The algorithm.
+    const ALGORITHM: u32;
+}
+
+/// Every word of a limiter that is not 0 and never changes.
+pub(crate) struct Frozen<'a> {
+    bytes: u64,
+    config: [u64; CONFIG_WORDS],
+    tag: u64,
+    derived: &'a [u64],
+}
+
+// === impl Frozen ===
+
+impl<'a> Frozen<'a> {
+    /// Those of a limiter with this configuration and plan, whose state takes so many bytes.
+    pub(crate) fn new(config: &tollgate_config_t, derived: &'a [u64], state_bytes: usize) -> Option<Self> {
+        let stats = if config.counts() { STATS } else { 0 };
+        let bytes = STATE_AT.checked_add(state_bytes)?.checked_next_multiple_of(ALIGN)?.checked_add(stats)?;
+        let counts = if config.counts() { COUNTS } else { 0 };
+        let tag = u64::from(config.algorithm | counts) | u64::from(config.clock) << 32;
+        Some(Self { bytes: bytes as u64, config: config.words(), tag, derived })
+    }
+
+    /// Bytes of the limiter.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// The words, by where they lie; the seal apart.
+    fn words(&self) -> impl Iterator<Item = (usize, u64)> {
+        let config = self.config.iter().enumerate().map(|(i, &word)| (CONFIG_AT + 8 * i, word));
+        let derived = self.derived.iter().enumerate().map(|(i, &word)| (DERIVED_AT + 8 * i, word));
+        [(LAYOUT_AT, LAYOUT), (BYTES_AT, self.bytes), (TAG_AT, self.tag)]
+            .into_iter()
+            .chain(config)
+            .chain(derived)
+    }
+
+    /// A digest of the words, never 0. That of another configuration is another, but for one in 2^63.
+    fn seal(&self) -> u64 {
+        let digest = self.words().fold(0, |digest: u64, (_, word)| {
+            let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ mixed >> 32
+        });
+        digest | 1
+    }
+}
+
+// === impl Handle ===
+
+impl Handle {
+    /// The limiter that a caller of the hot path passed.
+    #[inline(always)]
+    pub(crate) fn of(limiter: *const tollgate_limiter_t) -> Option<Self> {
+        NonNull::new(limiter.cast_mut().cast()).map(Self)
+    }
+
+    /// The limiter that any other caller passed.
+    ///
+    /// # Safety
+    /// If it is not NULL and aligned, at least a header can be read there.
+    pub(crate) unsafe fn checked(limiter: *const tollgate_limiter_t) -> Result<Self, tollgate_status> {
+        let handle = Self::of(limiter).ok_or(TOLLGATE_E_NULL)?;
+        if !handle.0.addr().get().is_multiple_of(ALIGN) {
+            return Err(TOLLGATE_E_ALIGN);
+        }
+        handle.is_ready()?;
+        Ok(handle)
+    }
+
+    /// The memory in which a limiter is, or is to be.
+    pub(crate) fn at(memory: NonNull<u8>) -> Self {
+        Self(memory)
+    }
+
+    pub(crate) fn as_limiter(self) -> *mut tollgate_limiter_t {
+        self.0.as_ptr().cast()
+    }
+
+    pub(crate) fn memory(self) -> NonNull<u8> {
+        self.0
+    }
+
+    /// The least bytes of any limiter.
+    pub(crate) const fn least_bytes() -> usize {
+        STATE_AT
+    }
+
+    #[inline(always)]
+    fn word<'a>(self, at: usize) -> &'a AtomicU64 {
+        // SAFETY: I3: so far into a limiter.
+        let word = unsafe { self.0.add(at) };
+        // SAFETY: I3: aligned, and an atomic may be made of any bits.
+        unsafe { word.cast::<AtomicU64>().as_ref() }
+    }
+
+    /// Whether the magic is there.
+    fn is_ready(self) -> Result<(), tollgate_status> {
+        match self.word(MAGIC_AT).load(Acquire) {
+            // O2
+            MAGIC => Ok(()),
+            0 => Err(TOLLGATE_E_NOT_READY),
+            _ => Err(TOLLGATE_E_MAGIC),
+        }
+    }
+
+    /// Puts a word, or finds it put.
+    fn put(self, at: usize, value: u64) -> Result<(), tollgate_status> {
+        let word = self.word(at);
+        let found = if value == 0 {
+            word.load(Relaxed) // O4
+        } else {
+            word.compare_exchange(0, value, AcqRel, Acquire).map_or_else(|found| found, |_| value) // O3
+        };
+        if found == value { Ok(()) } else { Err(TOLLGATE_E_CONFIG) }
+    }
+
+    /// Makes a limiter of zeros, or finishes what others began (I1).
+    pub(crate) fn settle(self, frozen: &Frozen<'_>) -> Result<(), tollgate_status> {
+        match self.is_ready() {
+            Err(TOLLGATE_E_NOT_READY) => {}
+            other => return other.and_then(|()| self.holds(frozen)),
+        }
+        self.put(SEAL_AT, frozen.seal())?;
+        frozen.words().try_for_each(|(at, word)| self.put(at, word))?;
+        // Beaten: another published the same words.
+        let _ = self.word(MAGIC_AT).compare_exchange(0, MAGIC, Release, Relaxed); // O1
+        Ok(())
+    }
+
+    /// Whether a limiter that is ready has these words.
+    fn holds(self, frozen: &Frozen<'_>) -> Result<(), tollgate_status> {
+        if self.word(LAYOUT_AT).load(Relaxed) != LAYOUT {
+            return Err(TOLLGATE_E_LAYOUT); // O4
+        }
+        let same = self.word(SEAL_AT).load(Relaxed) == frozen.seal() // O4
+            && frozen.words().all(|(at, word)| self.word(at).load(Relaxed) == word); // O4
+        if same { Ok(()) } else { Err(TOLLGATE_E_CONFIG) }
+    }
+
+    /// Whether what is in the caller's memory, of `len` bytes, is a limiter through and through.
+    pub(crate) fn validate(self, len: usize) -> Result<(), tollgate_status> {
+        self.is_ready()?;
+        if self.word(LAYOUT_AT).load(Relaxed) != LAYOUT {
+            return Err(TOLLGATE_E_LAYOUT); // O4
+        }
+        let config = self.config();
+        let plan = config.plan().map_err(|_| TOLLGATE_E_CORRUPT)?;
+        crate::clock::serves(config.clock, true).map_err(|_| TOLLGATE_E_CORRUPT)?;
+        let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_CORRUPT)?;
+        let frozen = Frozen::new(&config, derived, state_bytes).ok_or(TOLLGATE_E_CORRUPT)?;
+        let local = [OWNED_AT, CLOCK_AT].iter().any(|&at| self.word(at).load(Relaxed) != 0); // O4
+        if local || self.holds(&frozen).is_err() {
+            return Err(TOLLGATE_E_CORRUPT);
+        }
+        if frozen.bytes() > len { Err(TOLLGATE_E_SIZE) } else { Ok(()) }
+    }
+
+    /// The configuration as the caller gave it.
+    pub(crate) fn config(self) -> tollgate_config_t {
+        let mut words = [0; CONFIG_WORDS];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.word(CONFIG_AT + 8 * i).load(Relaxed); // O4
+        }
+        tollgate_config_t::from_words(words)
+    }
+
+    /// Marks memory of our own, before the limiter is made there.
+    pub(crate) fn own(self, skip: usize) {
+        self.word(OWNED_AT).store(skip as u64 + 1, Relaxed); // O4: nobody else knows of it.
+    }
+
+    /// How far into the allocation it begins; nothing if the memory is the caller's.
+    pub(crate) fn owned(self) -> Option<usize> {
+        (self.word(OWNED_AT).load(Relaxed) as usize).checked_sub(1) // O4
+    }
+
+    /// Where a clock of this process is kept.
+    #[cfg(feature = "std")]
+    #[inline(always)]
+    pub(crate) fn local_clock<T>(self) -> NonNull<T> {
+        const { assert!(size_of::<T>() <= 8 && align_of::<T>() <= 8) };
+        // SAFETY: I3: so far into a limiter.
+        unsafe { self.0.add(CLOCK_AT) }.cast()
+    }
+
+    /// The algorithm, with a flag if its calls are counted, and the clock.
+    #[inline(always)]
+    fn tag(self) -> (u32, u32) {
+        let word = self.word(TAG_AT).load(Relaxed); // O4
+        (word as u32, (word >> 32) as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn clock(self) -> u32 {
+        self.tag().1
+    }
+
+    pub(crate) fn counts(self) -> bool {
+        self.tag().0 & COUNTS != 0
+    }
+
+    /// A word of the statistics, if they count.
+    pub(crate) fn stats_word<'a>(self, index: usize) -> &'a AtomicU64 {
+        let bytes = self.word(BYTES_AT).load(Relaxed) as usize; // O4
+        self.word(bytes - STATS + 8 * index)
+    }
+
+    fn state(self) -> NonNull<u8> {
+        // SAFETY: I3: so far into a limiter.
+        unsafe { self.0.add(STATE_AT) }
+    }
+
+    /// The parts of a limiter with this tag, if they are of this kind.
+    #[inline(always)]
+    fn placed<'a, C: Config + Named>(self, tag: u32) -> Option<Placed<'a, C>> {
+        const { assert!(DERIVED_AT + size_of::<C>() <= STATE_AT && align_of::<C>() <= 8) };
+        if tag != C::ALGORITHM {
+            return None;
+        }
+        // SAFETY: I3: so far into a limiter.
+        let config = unsafe { self.0.add(DERIVED_AT) }.cast::<C>();
+        // SAFETY: I1, I2.
+        Some(Placed { config: unsafe { config.as_ref() }, state: self.state() })
+    }
+
+    /// What keeps its own memory in a limiter with this tag, if it is of this kind. It lies where others have their
+    /// state.
+    fn value<T: Algorithm + Named>(self, tag: u32) -> Option<*mut T> {
+        const { assert!(align_of::<T>() <= ALIGN) };
+        (tag == T::ALGORITHM).then(|| self.state().cast().as_ptr())
+    }
+
+    /// Puts what keeps its own memory in memory of our own, before the limiter is made there.
+    ///
+    /// # Safety
+    /// There is room for it behind the header.
+    pub(crate) unsafe fn put_value<T>(self, value: T) {
+        // SAFETY: the contract of this function.
+        unsafe { self.state().cast::<T>().write(value) };
+    }
+
+    /// Takes `cost` permits, yes or no.
+    #[inline(always)]
+    pub(crate) fn try_acquire(self, cost: u64, now: Nanos) -> bool {
+        let tag = self.tag().0;
+        if let Some(log) = self.placed::<LogConfig>(tag) {
+            return log.try_acquire_at(cost, now);
+        }
+        if let Some(window) = self.placed::<WindowConfig>(tag) {
+            return window.try_acquire_at(cost, now);
+        }
+        if let Some(gcra) = self.placed::<GcraConfig>(tag) {
+            return gcra.try_acquire_at(cost, now);
+        }
+        if let Some(fixed) = self.placed::<FixedConfig>(tag) {
+            return fixed.try_acquire_at(cost, now);
+        }
+        if let Some(two_window) = self.placed::<TwoWindowConfig>(tag) {
+            return two_window.try_acquire_at(cost, now);
+        }
+        self.try_other(cost, now)
+    }
+
+    /// The same for what is counted, or keeps its own memory.
+    #[inline(never)]
+    fn try_other(self, cost: u64, now: Nanos) -> bool {
+        let admitted = self.ask(|it| it.try_acquire_at(cost, now)).unwrap_or(false);
+        crate::stats::count(self, cost, now, admitted);
+        admitted
+    }
+
+    /// Asks the algorithm of a limiter. `None` if it is none that we know, which no limiter has.
+    pub(crate) fn ask<R>(self, question: impl FnOnce(&dyn Algorithm) -> R) -> Option<R> {
+        // SAFETY: contract of `visit`: others share it.
+        self.visit(|it| question(unsafe { &*it }))
+    }
+
+    /// Forgets every admission.
+    ///
+    /// # Safety
+    /// Nobody else uses the limiter meanwhile.
+    pub(crate) unsafe fn reset(self) -> Option<()> {
+        // SAFETY: the contract of this function.
+        self.visit(|it| unsafe { &mut *it }.reset())
+    }
+
+    /// Drops what keeps its own memory.
+    ///
+    /// # Safety
+    /// Nobody uses the limiter any more.
+    pub(crate) unsafe fn drop_value(self) {
+        // What is made for the visit alone is dropped like anything else: it holds nothing.
+        // SAFETY: the contract of this function.
+        let _ = self.visit(|it| unsafe { it.drop_in_place() });
+    }
+
+    /// Hands out the algorithm of a limiter: for shared use, or exclusive if the limiter is.
+    fn visit<'a, R>(self, visit: impl FnOnce(*mut (dyn Algorithm + 'a)) -> R) -> Option<R> {
+        let tag = self.tag().0 & !COUNTS;
+        if let Some(mut log) = self.placed::<LogConfig>(tag) {
+            return Some(visit(&raw mut log));
+        }
+        if let Some(mut window) = self.placed::<WindowConfig>(tag) {
+            return Some(visit(&raw mut window));
+        }
+        if let Some(mut gcra) = self.placed::<GcraConfig>(tag) {
+            return Some(visit(&raw mut gcra));
+        }
+        if let Some(mut fixed) = self.placed::<FixedConfig>(tag) {
+            return Some(visit(&raw mut fixed));
+        }
+        if let Some(mut two_window) = self.placed::<TwoWindowConfig>(tag) {
+            return Some(visit(&raw mut two_window));
+        }
+        #[cfg(feature = "std")]
+        if let Some(compact) = self.value::<Compact>(tag) {
+            return Some(visit(compact));
+        }
+        #[cfg(feature = "std")]
+        if let Some(sampled) = self.value::<Sampled>(tag) {
+            return Some(visit(sampled));
+        }
+        #[cfg(feature = "std")]
+        if let Some(wheel) = self.value::<Wheel>(tag) {
+            return Some(visit(wheel));
+        }
+        Some(visit(self.value::<Pacing>(tag)?))
+    }
+
+    /// The queue of a limiter that is one.
+    pub(crate) fn pacing<'a>(self) -> Option<&'a Pacing> {
+        // SAFETY: I2.
+        self.value::<Pacing>(self.tag().0 & !COUNTS).map(|it| unsafe { &*it })
+    }
+}
+
+// === impl Placed ===
+
+// SAFETY: contract of `Send`: a state may be used from any thread, and its configuration never changes.
+unsafe impl<C: Config> Send for Placed<'_, C> {}
+// SAFETY: contract of `Sync`: as above.
+unsafe impl<C: Config> Sync for Placed<'_, C> {}
+
+impl<C: Config> Algorithm for Placed<'_, C> {
+    #[inline(always)]
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        // SAFETY: I2.
+        unsafe { self.config.try_acquire_at(self.state, cost, now) }
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: I2.
+        unsafe { self.config.check_at(self.state, cost, now) }
+    }
+
+    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: I2.
+        unsafe { self.config.peek_at(self.state, cost, now) }
+    }
+
+    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
+        // SAFETY: I2.
+        unsafe { self.config.usage_at(self.state, rule, now) }
+    }
+
+    fn rules(&self) -> &[Rule] {
+        self.config.rules()
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.config.state_bytes()
+    }
+
+    fn reset(&mut self) {
+        // SAFETY: I2, borrowed exclusively.
+        unsafe { self.config.reset(self.state) }
+    }
+}
+
+// === impl Named ===
+
+impl Named for LogConfig {
+    const ALGORITHM: u32 = TOLLGATE_LOG;
+}
+
+impl Named for WindowConfig {
+    const ALGORITHM: u32 = TOLLGATE_WINDOW;
+}
+
+impl Named for FixedConfig {
+    const ALGORITHM: u32 = TOLLGATE_FIXED;
+}
+
+impl Named for TwoWindowConfig {
+    const ALGORITHM: u32 = TOLLGATE_TWO_WINDOW;
+}
+
+impl Named for GcraConfig {
+    const ALGORITHM: u32 = TOLLGATE_GCRA;
+}
+
+impl Named for Pacing {
+    const ALGORITHM: u32 = TOLLGATE_PACING;
+}
+
+#[cfg(feature = "std")]
+impl Named for Compact {
+    const ALGORITHM: u32 = TOLLGATE_COMPACT;
+}
+
+#[cfg(feature = "std")]
+impl Named for Sampled {
+    const ALGORITHM: u32 = TOLLGATE_SAMPLED;
+}
+
+#[cfg(feature = "std")]
+impl Named for Wheel {
+    const ALGORITHM: u32 = TOLLGATE_WHEEL;
+}

@@ -1,0 +1,234 @@
+//! How a limiter comes into being, and how it ends.
+
+use core::{ffi::c_int, ptr::NonNull};
+
+use tollgate_core::Algorithm;
+
+use crate::{
+    clock,
+    config::{Plan, tollgate_config_t},
+    handle::{ALIGN, Frozen, Handle, tollgate_limiter_t},
+    memory,
+    status::{
+        code,
+        tollgate_status::{self, *},
+    },
+};
+
+/// Makes a limiter in memory of the library, and puts it in `*out`. It belongs to this process (and to children that it
+/// forks, each with its own copy).
+///
+/// Errors, which leave `*out` alone:
+/// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
+/// - TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
+/// - TOLLGATE_E_UNSUPPORTED: more than one shard; an algorithm or a clock that this library was built without.
+/// - TOLLGATE_E_NOMEM.
+///
+/// Thread-safe.   Allocates.   Blocks: never, but for the first use of `TOLLGATE_CLOCK_PRECISE` or `_COARSE` in a
+/// process.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_create(
+    config: *const tollgate_config_t,
+    out: *mut *mut tollgate_limiter_t,
+) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let config = unsafe { read(config) }?;
+        let out = place(out)?;
+        let handle = create(&config)?;
+        // SAFETY: the contract of this function: writable.
+        unsafe { out.write(handle.as_limiter()) };
+        Ok(())
+    })())
+}
+
+/// Ends a limiter that `tollgate_create` made. NULL is allowed; so is a limiter in the caller's memory, to which nothing
+/// is done.
+///
+/// Needs exclusive access: no other call may run or follow.   Frees.   Blocks: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_destroy(limiter: *mut tollgate_limiter_t) {
+    let Some(handle) = Handle::of(limiter) else { return };
+    let Some(skip) = handle.owned() else { return };
+    // SAFETY: the contract of this function.
+    unsafe { handle.drop_value() };
+    // SAFETY: contract of `free`: the word tells what `zeroed` skipped.
+    unsafe { memory::free(handle.memory(), skip) };
+}
+
+/// What a limiter in the caller's memory must be aligned to: 128.
+///
+/// Safe from anywhere.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn tollgate_align() -> usize {
+    ALIGN
+}
+
+/// Tells how many bytes a limiter of this configuration takes in the caller's memory.
+///
+/// Errors: those of `tollgate_init_in` about the configuration.
+///
+/// Safe from anywhere.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *mut usize) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let config = unsafe { read(config) }?;
+        let out = place(out)?;
+        let bytes = with_frozen(&config, |frozen| Ok(frozen.bytes()))?;
+        // SAFETY: the contract of this function: writable.
+        unsafe { out.write(bytes) };
+        Ok(())
+    })())
+}
+
+/// Makes a limiter in the caller's memory: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros or holding
+/// a limiter of this very configuration, which is then the one. The memory may be shared by processes (`MAP_SHARED`).
+/// Any number of threads and processes may call this at once, with the same configuration: they help one another, and a
+/// process that dies in the middle leaves work that the next call finishes. There is nothing to destroy: the limiter is
+/// the memory, and holds nothing else.
+///
+/// Errors, which leave `*out` alone:
+/// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
+/// - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
+/// - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
+/// - TOLLGATE_E_CLOCK: a clock of one process.
+/// - TOLLGATE_E_MAGIC: the memory holds something else.
+/// - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
+/// - TOLLGATE_E_CONFIG: it holds one of another configuration.
+///
+/// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
+/// is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_init_in(
+    memory: *mut core::ffi::c_void,
+    len: usize,
+    config: *const tollgate_config_t,
+    out: *mut *mut tollgate_limiter_t,
+) -> c_int {
+    code((|| {
+        let handle = handle_in(memory)?;
+        // SAFETY: the contract of this function.
+        let config = unsafe { read(config) }?;
+        let out = place(out)?;
+        with_frozen(&config, |frozen| {
+            if len < frozen.bytes() {
+                return Err(TOLLGATE_E_SIZE);
+            }
+            handle.settle(frozen)
+        })?;
+        // SAFETY: the contract of this function: writable.
+        unsafe { out.write(handle.as_limiter()) };
+        Ok(())
+    })())
+}
+
+/// Finds the limiter that `tollgate_init_in` made in the caller's memory, here or in another process, and checks it
+/// through and through. It writes nothing.
+///
+/// Errors, which leave `*out` alone:
+/// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
+/// - TOLLGATE_E_SIZE: `len` is less than the limiter takes.
+/// - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
+/// - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
+/// - TOLLGATE_E_CORRUPT: a limiter that contradicts itself.
+///
+/// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: as `tollgate_init_in`.
+/// Allocates, blocks: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_attach_in(
+    memory: *mut core::ffi::c_void,
+    len: usize,
+    out: *mut *mut tollgate_limiter_t,
+) -> c_int {
+    code((|| {
+        let handle = handle_in(memory)?;
+        let out = place(out)?;
+        if len < Handle::least_bytes() {
+            return Err(TOLLGATE_E_SIZE);
+        }
+        handle.validate(len)?;
+        // SAFETY: the contract of this function: writable.
+        unsafe { out.write(handle.as_limiter()) };
+        Ok(())
+    })())
+}
+
+/// Where a result may be written.
+pub(crate) fn place<T>(out: *mut T) -> Result<NonNull<T>, tollgate_status> {
+    let out = NonNull::new(out).ok_or(TOLLGATE_E_NULL)?;
+    if out.is_aligned() { Ok(out) } else { Err(TOLLGATE_E_ALIGN) }
+}
+
+/// The memory that a caller gives for a limiter.
+fn handle_in(memory: *mut core::ffi::c_void) -> Result<Handle, tollgate_status> {
+    let memory = NonNull::new(memory.cast::<u8>()).ok_or(TOLLGATE_E_NULL)?;
+    if memory.addr().get().is_multiple_of(ALIGN) { Ok(Handle::at(memory)) } else { Err(TOLLGATE_E_ALIGN) }
+}
+
+/// The configuration that a caller passed.
+///
+/// # Safety
+/// If it is not NULL and aligned, its first field can be read, and all of it if that field says so.
+unsafe fn read(config: *const tollgate_config_t) -> Result<tollgate_config_t, tollgate_status> {
+    let config = place(config.cast_mut())?;
+    // SAFETY: the contract of this function.
+    let size = unsafe { config.cast::<u32>().read() };
+    if size != crate::config::TOLLGATE_CONFIG_SIZE {
+        return Err(TOLLGATE_E_SIZE);
+    }
+    // SAFETY: the contract of this function.
+    Ok(unsafe { config.read() })
+}
+
+/// Hands out the words of a limiter in the caller's memory.
+fn with_frozen<R>(
+    config: &tollgate_config_t,
+    use_it: impl FnOnce(&Frozen<'_>) -> Result<R, tollgate_status>,
+) -> Result<R, tollgate_status> {
+    let plan = config.plan()?;
+    let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_UNSUPPORTED)?;
+    clock::serves(config.clock, true)?;
+    use_it(&Frozen::new(config, derived, state_bytes).ok_or(TOLLGATE_E_NOMEM)?)
+}
+
+fn create(config: &tollgate_config_t) -> Result<Handle, tollgate_status> {
+    let plan = config.plan()?;
+    clock::serves(config.clock, false)?;
+    match plan {
+        #[cfg(feature = "std")]
+        Plan::Compact(builder) => make_of(config, builder.build()?),
+        #[cfg(feature = "std")]
+        Plan::Sampled(builder) => make_of(config, builder.build()?),
+        #[cfg(feature = "std")]
+        Plan::Wheel(builder) => make_of(config, builder.build()?),
+        Plan::Pacing(builder) => make_of(config, builder.build()?),
+        _ => {
+            let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_UNSUPPORTED)?;
+            make(config, derived, state_bytes, |_| {})
+        }
+    }
+}
+
+/// Makes a limiter around what keeps its own memory.
+fn make_of<A: Algorithm>(config: &tollgate_config_t, value: A) -> Result<Handle, tollgate_status> {
+    // SAFETY: contract of `put_value`: `make` was told its size.
+    make(config, &[], size_of::<A>(), |handle| unsafe { handle.put_value(value) })
+}
+
+/// Makes a limiter in memory of our own.
+fn make(
+    config: &tollgate_config_t,
+    derived: &[u64],
+    state_bytes: usize,
+    put_state: impl FnOnce(Handle),
+) -> Result<Handle, tollgate_status> {
+    let frozen = Frozen::new(config, derived, state_bytes).ok_or(TOLLGATE_E_NOMEM)?;
+    let (memory, skip) = memory::zeroed(frozen.bytes(), ALIGN)?;
+    let handle = Handle::at(memory);
+    handle.own(skip);
+    clock::prepare(handle, config.clock);
+    put_state(handle);
+    handle.settle(&frozen)?; // Can not fail: zeros.
+    Ok(handle)
+}
