@@ -220,6 +220,8 @@ fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64
     Ok((cost > 0).then_some(cost))
 }
 
+/// Once for each history, not in each place: the C library has a budget.
+#[inline(never)]
 fn quota<H: History>(history: &H, now: Nanos) -> Quota {
     loop {
         if let Some(quota) = read_quota(history.limits(), &history.look(now)) {

@@ -192,6 +192,11 @@ impl Rules {
         self.len += 1;
     }
 
+    /// The rule given first.
+    pub(crate) fn first(&self) -> Rule {
+        self.list[0]
+    }
+
     /// Checks the number of rules and each rule.
     pub(crate) fn validate(self) -> Result<Self, ConfigError> {
         if self.len as usize > RULES_MAX {

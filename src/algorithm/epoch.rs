@@ -86,8 +86,8 @@ impl Split {
 
     /// The width of a span in nanoseconds.
     #[inline]
-    pub(crate) fn width(&self) -> u64 {
-        self.width.get()
+    pub(crate) fn width(&self) -> NonZeroU64 {
+        self.width
     }
 
     /// Bits above the index.
@@ -142,19 +142,19 @@ impl Split {
     /// Whether the span `index` ends after `now`: never, for a time out of range.
     #[inline]
     pub(crate) fn ends_after(&self, index: u64, now: Nanos) -> bool {
-        now.as_nanos() < index * self.width() + self.first_end
+        now.as_nanos() < index * self.width.get() + self.first_end
     }
 
     /// How far `now` (in range) is into the span `index`: 0 before it, at least the width after it.
     #[inline]
     pub(crate) fn elapsed(&self, index: u64, now: Nanos) -> u64 {
-        (now.as_nanos() + self.lead).saturating_sub(index * self.width())
+        (now.as_nanos() + self.lead).saturating_sub(index * self.width.get())
     }
 
     /// The first moment of the span `index`; for one that began before the clock's zero, zero.
     #[inline]
     pub(crate) fn start_of(&self, index: u64) -> Nanos {
-        Nanos::from_nanos((index * self.width()).saturating_sub(self.lead))
+        Nanos::from_nanos((index * self.width.get()).saturating_sub(self.lead))
     }
 }
 

@@ -234,7 +234,7 @@ impl History for OnFixed<'_> {
 
     fn look(&self, now: Nanos) -> FixedLook {
         let (index, count) = self.judged(self.state.head().load(Relaxed), now); // O1, L2
-        let left = self.split.width() - self.split.elapsed(index, now);
+        let left = self.split.width().get() - self.split.elapsed(index, now);
         FixedLook { at: now.max(self.split.start_of(index)), count, left }
     }
 }

@@ -18,6 +18,8 @@
 //! | I2 | `interval >= ticks`: a permit takes a nanosecond or more             | `Rate::new`, limit at most window |
 //! | I3 | the last moment and the drain time of [`Rate::permits_max`] fit a word | `Rate::permits_max`, at build    |
 
+use core::num::NonZeroU64;
+
 use crate::{ConfigError, Nanos, Rule};
 
 /// The finest tick: a third of a nanosecond.
@@ -30,9 +32,9 @@ const _: () = assert!(Nanos::MAX.as_nanos().checked_mul(TICKS_MAX).is_some(), "I
 #[repr(C)]
 pub(crate) struct Rate {
     /// Ticks in a nanosecond.
-    ticks: u64,
+    ticks: NonZeroU64,
     /// Ticks between two permits.
-    interval: u64,
+    interval: NonZeroU64,
 }
 
 // === impl Rate ===
@@ -48,13 +50,14 @@ impl Rate {
         if rule.limit > window {
             return Err(ConfigError::Limit { got: rule.limit, max: window }); // I2
         }
-        if rule.limit == 0 {
-            return Ok(Self { ticks: 1, interval: 1 });
+        let (mut ticks, mut interval) = (NonZeroU64::MIN, NonZeroU64::MIN);
+        if let Some(limit) = NonZeroU64::new(rule.limit) {
+            let finest = limit.get() / gcd(limit, window);
+            ticks = ticks.saturating_add(finest.min(TICKS_MAX) - 1);
+            // Exact if `ticks` is `finest`, since the limit then divides the product.
+            interval = interval.saturating_add(div_ceil(window * ticks.get(), limit) - 1);
         }
-        let finest = rule.limit / gcd(rule.limit, window);
-        let ticks = finest.min(TICKS_MAX);
-        // Exact if `ticks` is `finest`, since the limit then divides the product.
-        Ok(Self { ticks, interval: (window * ticks).div_ceil(rule.limit) })
+        Ok(Self { ticks, interval })
     }
 
     /// The most permits whose drain time can follow the last moment in range (I3); at least 1.
@@ -65,30 +68,36 @@ impl Rate {
     /// A moment in range, in ticks.
     #[inline]
     pub(crate) fn clock(self, now: Nanos) -> u64 {
-        now.as_nanos() * self.ticks
+        now.as_nanos() * self.ticks.get()
     }
 
     /// The ticks that up to [`Rate::permits_max`] permits take.
     #[inline]
     pub(crate) fn charge(self, permits: u64) -> u64 {
-        permits * self.interval
+        permits * self.interval.get()
     }
 
     /// Permits not yet drained while `ticks` are left; one begun counts whole.
     pub(crate) fn permits(self, ticks: u64) -> u64 {
-        ticks.div_ceil(self.interval)
+        div_ceil(ticks, self.interval)
     }
 
     /// The first whole nanosecond at or after `ticks`.
     pub(crate) fn nanos(self, ticks: u64) -> Nanos {
-        Nanos::from_nanos(ticks.div_ceil(self.ticks))
+        Nanos::from_nanos(div_ceil(ticks, self.ticks))
     }
 }
 
-fn gcd(mut a: u64, mut b: u64) -> u64 {
+/// Rounded up. (With a divisor that can not be 0 there is nothing to panic about.)
+fn div_ceil(a: u64, b: NonZeroU64) -> u64 {
+    a / b + u64::from(a % b != 0)
+}
+
+fn gcd(mut a: NonZeroU64, b: u64) -> NonZeroU64 {
+    let mut rest = b;
     // Bounded: the remainder at least halves every second round.
-    while b != 0 {
-        (a, b) = (b, a % b);
+    while let Some(b) = NonZeroU64::new(rest) {
+        (a, rest) = (b, a.get() % b);
     }
     a
 }
@@ -105,6 +114,10 @@ mod tests {
         Rate::new(Rule::new(limit, window)).unwrap()
     }
 
+    fn parts(rate: Rate) -> (u64, u64) {
+        (rate.ticks.get(), rate.interval.get())
+    }
+
     #[test]
     fn the_usual_rates_are_exact() {
         let second = Duration::from_secs(1);
@@ -119,16 +132,16 @@ mod tests {
             (600_000_000, second, 3, 5),
             (1_000_000_000, second, 1, 1),
         ] {
-            assert_eq!(rate(limit, window), Rate { ticks, interval }, "{limit} per {window:?}");
+            assert_eq!(parts(rate(limit, window)), (ticks, interval), "{limit} per {window:?}");
         }
     }
 
     #[test]
     fn a_rate_that_thirds_can_not_hold_is_rounded_up_by_less_than_a_third() {
         // 3 s / 7 is 1,285,714,285.71 thirds of a nanosecond.
-        assert_eq!(rate(7, Duration::from_secs(3)), Rate { ticks: 3, interval: 1_285_714_286 });
+        assert_eq!(parts(rate(7, Duration::from_secs(3))), (3, 1_285_714_286));
         // The worst relative error: an interval just above a nanosecond counts as 4 thirds.
-        assert_eq!(rate(999_999_999, Duration::from_secs(1)), Rate { ticks: 3, interval: 4 });
+        assert_eq!(parts(rate(999_999_999, Duration::from_secs(1))), (3, 4));
     }
 
     #[test]
@@ -146,7 +159,7 @@ mod tests {
         #[test]
         fn the_interval_is_the_least_that_is_not_too_short(limit in 1_u64.., window in 1..=Nanos::MAX.as_nanos()) {
             let limit = 1 + (limit - 1) % window;
-            let Rate { ticks, interval } = rate(limit, Duration::from_nanos(window));
+            let (ticks, interval) = parts(rate(limit, Duration::from_nanos(window)));
             let (true_ticks, limit) = (u128::from(window) * u128::from(ticks), u128::from(limit));
             let over = u128::from(interval) * limit - true_ticks;
             prop_assert!(over < limit, "rounded up by {over} / {limit} of a tick");

@@ -44,7 +44,11 @@
 //! # Progress
 //! Lock-free: a CAS beaten by another thread means that thread was admitted.
 
-use core::{slice, time::Duration};
+use core::{
+    num::{NonZeroU64, NonZeroU128},
+    slice,
+    time::Duration,
+};
 
 use super::{
     algorithm,
@@ -146,7 +150,7 @@ pub(crate) struct TwoWindowLook {
     index: u64,
     prev: u64,
     cur: u64,
-    width: u64,
+    width: NonZeroU64,
     /// From the time judged to the window's end, which is also how much of the previous window is in view:
     /// 1 to `width`.
     left: u64,
@@ -196,7 +200,7 @@ impl TwoWindowConfig {
             _ => (0, 0),
         };
         let (width, at) = (split.width(), now.max(split.start_of(index)));
-        TwoWindowLook { at, index, prev, cur, width, left: width - split.elapsed(index, now) }
+        TwoWindowLook { at, index, prev, cur, width, left: width.get() - split.elapsed(index, now) }
     }
 
     /// The next state if `cost` more permits fit (I1).
@@ -205,7 +209,7 @@ impl TwoWindowConfig {
         let seen = self.judged(state, now);
         let room = (self.rule.limit - seen.cur).checked_sub(cost)?;
         // `ceil(prev * left / width) <= room` without the division.
-        let fits = wide(seen.prev, seen.left) <= wide(room, seen.width);
+        let fits = wide(seen.prev, seen.left) <= wide(room, seen.width.get());
         let rest = seen.prev << self.half as u32 | (seen.cur + cost);
         fits.then(|| State(self.split.pack(seen.index, rest)))
     }
@@ -327,13 +331,15 @@ impl TwoWindowBuilder {
 impl TwoWindowLook {
     fn charged(&self) -> u64 {
         // At most `prev`, since `left <= width`.
-        wide(self.prev, self.left).div_ceil(self.width.into()) as u64 + self.cur
+        let (part, width) = (wide(self.prev, self.left), NonZeroU128::from(self.width));
+        (part / width) as u64 + u64::from(part % width != 0) + self.cur
     }
 
     /// How much of a window of `count` permits may be in view while at most `keep` (below `count`) are charged:
     /// the largest `v` with `ceil(count * v / width) <= keep`. Below `width`.
     fn view(&self, count: u64, keep: u64) -> u64 {
-        (wide(keep, self.width) / u128::from(count)) as u64
+        NonZeroU64::new(count)
+            .map_or(0, |count| (wide(keep, self.width.get()) / NonZeroU128::from(count)) as u64)
     }
 }
 
@@ -353,7 +359,7 @@ impl Look for TwoWindowLook {
         } else if self.cur <= keep {
             self.left - self.view(self.prev, keep - self.cur)
         } else {
-            self.left + self.width - self.view(self.cur, keep)
+            self.left + self.width.get() - self.view(self.cur, keep)
         }))
     }
 }

@@ -53,6 +53,7 @@
 
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
+    num::NonZeroU64,
     time::Duration,
 };
 
@@ -211,7 +212,7 @@ impl Window {
 
     /// Width of a bucket.
     pub fn width(&self) -> Nanos {
-        Nanos::from_nanos(self.config.split.width())
+        Nanos::from_nanos(self.config.split.width().get())
     }
 
     #[inline(always)]
@@ -449,9 +450,14 @@ impl<'w> History for OnWindow<'w> {
 // === impl WindowLook ===
 
 impl WindowLook<'_> {
+    /// How far back `rule` looks.
+    fn back(&self, rule: usize) -> u64 {
+        self.window.backs.get(rule).copied().unwrap_or_default()
+    }
+
     /// Permits that a call in `bucket` would find charged to `rule`.
     fn used_in(&self, bucket: u64, rule: usize) -> Option<u64> {
-        self.window.used(self.seen, bucket, self.window.backs[rule])
+        self.window.used(self.seen, bucket, self.back(rule))
     }
 }
 
@@ -466,7 +472,7 @@ impl Look for WindowLook<'_> {
 
     /// A binary search over the buckets to come: use only falls. At most log2(reach + 1) + 1 steps.
     fn wait(&self, rule: usize, keep: u64) -> Option<Nanos> {
-        let empty = self.window.bucket(self.seen) + self.window.backs[rule] + 1;
+        let empty = self.window.bucket(self.seen) + self.back(rule) + 1;
         let (mut first, mut end) = (self.bucket, empty.max(self.bucket));
         while first < end {
             let middle = first + (end - first) / 2;
@@ -543,20 +549,20 @@ impl WindowBuilder {
         let windows = || rules.iter().map(|rule| rule.window.as_nanos());
         let shortest = windows().min().unwrap_or(1);
         let longest = windows().max().unwrap_or(1);
-        if self.buckets == 0 || self.buckets > shortest {
+        let width = shortest.checked_div(self.buckets).and_then(NonZeroU64::new);
+        let Some(width) = width else {
             return Err(ConfigError::Buckets { got: self.buckets, min: 1, max: shortest.min(self.ring_max) });
-        }
-        let width = shortest / self.buckets;
+        };
         let exact = shortest.is_multiple_of(self.buckets);
-        if let Some(ragged) = windows().find(|window| !exact && *window == shortest || window % width != 0) {
-            let (window, width) = (Duration::from_nanos(ragged), Duration::from_nanos(width));
+        if let Some(ragged) = windows().find(|window| !exact && *window == shortest || *window % width != 0) {
+            let (window, width) = (Duration::from_nanos(ragged), Duration::from_nanos(width.get()));
             return Err(ConfigError::Ragged { window, width });
         }
         let reach = longest / width;
         if reach > self.ring_max {
             return Err(ConfigError::Buckets { got: reach, min: 1, max: self.ring_max });
         }
-        let split = Split::new(Nanos::from_nanos(width), self.phase)?.with_flag();
+        let split = Split::new(Nanos::from_nanos(width.get()), self.phase)?.with_flag();
         if rules.largest_limit() > split.rest_max() {
             return Err(ConfigError::Limit { got: rules.largest_limit(), max: split.rest_max() });
         }
@@ -572,7 +578,7 @@ impl WindowBuilder {
         Ok(WindowConfig {
             split,
             mask: len - 1,
-            first_room: split.pack(backs[0], rules[0].limit),
+            first_room: split.pack(backs[0], rules.first().limit),
             first_ceiling: if rules.len() == 1 { ceiling } else { 0 },
             reach,
             ceiling,

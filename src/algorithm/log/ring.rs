@@ -284,7 +284,7 @@ impl LogLook<'_> {
         let pos = self.ring.back(self.end, back);
         let slot = self.ring.slot(self.block, pos).load(Acquire); // O2
         let slot = if slot.is_of(pos) { slot } else { self.unfilled?.slot(pos) };
-        Some(self.rules[rule].stay(slot, self.at))
+        Some(self.rules.get(rule).map_or(Nanos::ZERO, |rule| rule.stay(slot, self.at)))
     }
 
     /// The answer, if the history has not moved on since the look began.
