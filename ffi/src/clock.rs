@@ -2,9 +2,9 @@
 
 use core::ffi::c_int;
 
-use tollgate_core::Nanos;
+use tollgate::Nanos;
 #[cfg(feature = "std")]
-use tollgate_core::{Clock, Coarse, CoarseError, CoarseGuard, Precise};
+use tollgate::{Clock, Coarse, CoarseError, CoarseGuard, Precise};
 
 use crate::{
     handle::Handle,

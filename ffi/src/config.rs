@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 #[cfg(feature = "std")]
-use tollgate_core::{Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
-use tollgate_core::{
+use tollgate::{Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
+use tollgate::{
     Config, Coverage, Fixed, FixedConfig, Gcra, GcraConfig, Log, LogConfig, Pacing, PacingBuilder, RULES_MAX,
     TwoWindow, TwoWindowConfig, Window, WindowConfig,
 };

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use tollgate_core::Nanos;
+use tollgate::Nanos;
 
 use crate::{
     config::{TOLLGATE_CONFIG_SIZE, tollgate_config_t},

@@ -6,7 +6,7 @@
 //! | 0x000           | magic, written last; 0 = not ready                                                      |
 //! | 0x008           | layout version, and size of this header above it                                        |
 //! | 0x010           | bytes of the whole limiter                                                              |
-//! | 0x018           | seal: a digest of all words that never change; written first                            |
+//! | 0x018           | seal: a digest of all words below, and of the two above; written first                  |
 //! | 0x020 ... 0x0e8 | the configuration as the caller gave it                                                 |
 //! | 0x0f8           | 0, or in memory of our own: 1 + how far into the allocation the limiter begins           |
 //! | 0x100           | algorithm and statistics flag, clock above: what a call asks first                      |
@@ -44,12 +44,12 @@ use core::{
     },
 };
 
-use tollgate_core::{
+use tollgate::{
     Algorithm, Config, Decision, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Rule, STATE_ALIGN,
     TwoWindowConfig, WindowConfig,
 };
 #[cfg(feature = "std")]
-use tollgate_core::{Compact, Sampled, Wheel};
+use tollgate::{Compact, Sampled, Wheel};
 
 #[cfg(feature = "std")]
 use crate::config::{TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL};
@@ -109,7 +109,7 @@ trait Named {
     const ALGORITHM: u32;
 }
 
-/// Every word of a limiter that is not 0 and never changes.
+/// Every word before a limiter's state, none of which ever changes.
 pub(crate) struct Frozen<'a> {
     bytes: u64,
     config: [u64; CONFIG_WORDS],
@@ -120,11 +120,11 @@ pub(crate) struct Frozen<'a> {
 // === impl Frozen ===
 
 impl<'a> Frozen<'a> {
-    /// Those of a limiter with this configuration and plan, whose state takes so many bytes.
+    /// Those of a limiter with this configuration, from which the core derived those words and a state of so many
+    /// bytes. `None`: no memory is that large.
     pub(crate) fn new(config: &tollgate_config_t, derived: &'a [u64], state_bytes: usize) -> Option<Self> {
-        let stats = if config.counts() { STATS } else { 0 };
+        let (stats, counts) = if config.counts() { (STATS, COUNTS) } else { (0, 0) };
         let bytes = STATE_AT.checked_add(state_bytes)?.checked_next_multiple_of(ALIGN)?.checked_add(stats)?;
-        let counts = if config.counts() { COUNTS } else { 0 };
         let tag = u64::from(config.algorithm | counts) | u64::from(config.clock) << 32;
         Some(Self { bytes: bytes as u64, config: config.words(), tag, derived })
     }
@@ -134,14 +134,21 @@ impl<'a> Frozen<'a> {
         self.bytes as usize
     }
 
-    /// The words, by where they lie; the seal apart.
+    /// The word at `at`.
+    fn word(&self, at: usize) -> u64 {
+        let of = |list: &[u64], start: usize| list.get(at.checked_sub(start)? / 8).copied();
+        match at {
+            LAYOUT_AT => LAYOUT,
+            BYTES_AT => self.bytes,
+            TAG_AT => self.tag,
+            _ => of(&self.config, CONFIG_AT).or_else(|| of(self.derived, DERIVED_AT)).unwrap_or(0),
+        }
+    }
+
+    /// All words, with where they lie: but for magic and seal, and for those of memory of our own.
     fn words(&self) -> impl Iterator<Item = (usize, u64)> {
-        let config = self.config.iter().enumerate().map(|(i, &word)| (CONFIG_AT + 8 * i, word));
-        let derived = self.derived.iter().enumerate().map(|(i, &word)| (DERIVED_AT + 8 * i, word));
-        [(LAYOUT_AT, LAYOUT), (BYTES_AT, self.bytes), (TAG_AT, self.tag)]
-            .into_iter()
-            .chain(config)
-            .chain(derived)
+        let others = |at: &usize| ![MAGIC_AT, SEAL_AT, OWNED_AT, CLOCK_AT].contains(at);
+        (0..STATE_AT).step_by(8).filter(others).map(|at| (at, self.word(at)))
     }
 
     /// A digest of the words, never 0. That of another configuration is another, but for one in 2^63.
@@ -257,11 +264,15 @@ impl Handle {
         crate::clock::serves(config.clock, true).map_err(|_| TOLLGATE_E_CORRUPT)?;
         let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_CORRUPT)?;
         let frozen = Frozen::new(&config, derived, state_bytes).ok_or(TOLLGATE_E_CORRUPT)?;
-        let local = [OWNED_AT, CLOCK_AT].iter().any(|&at| self.word(at).load(Relaxed) != 0); // O4
-        if local || self.holds(&frozen).is_err() {
+        if !self.is_callers() || self.holds(&frozen).is_err() {
             return Err(TOLLGATE_E_CORRUPT);
         }
         if frozen.bytes() > len { Err(TOLLGATE_E_SIZE) } else { Ok(()) }
+    }
+
+    /// Whether the words of memory of our own are 0, as in any other.
+    pub(crate) fn is_callers(self) -> bool {
+        [OWNED_AT, CLOCK_AT].iter().all(|&at| self.word(at).load(Relaxed) == 0) // O4
     }
 
     /// The configuration as the caller gave it.

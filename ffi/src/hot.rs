@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use tollgate_core::{Decision, Nanos, Reason};
+use tollgate::{Decision, Nanos, Reason};
 
 use crate::{
     clock,

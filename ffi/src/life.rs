@@ -2,7 +2,7 @@
 
 use core::{ffi::c_int, ptr::NonNull};
 
-use tollgate_core::Algorithm;
+use tollgate::Algorithm;
 
 use crate::{
     clock,
@@ -96,6 +96,7 @@ pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *m
 /// - TOLLGATE_E_MAGIC: the memory holds something else.
 /// - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
 /// - TOLLGATE_E_CONFIG: it holds one of another configuration.
+/// - TOLLGATE_E_CORRUPT: it is not zeros; or it holds what `tollgate_create` made.
 ///
 /// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
 /// is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
@@ -114,6 +115,9 @@ pub unsafe extern "C" fn tollgate_init_in(
         with_frozen(&config, |frozen| {
             if len < frozen.bytes() {
                 return Err(TOLLGATE_E_SIZE);
+            }
+            if !handle.is_callers() {
+                return Err(TOLLGATE_E_CORRUPT);
             }
             handle.settle(frozen)
         })?;

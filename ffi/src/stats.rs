@@ -7,7 +7,7 @@
 
 use core::{ffi::c_int, sync::atomic::Ordering::Relaxed};
 
-use tollgate_core::Nanos;
+use tollgate::Nanos;
 
 use crate::{
     handle::{Handle, tollgate_limiter_t},

@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use tollgate_core::ConfigError;
+use tollgate::ConfigError;
 
 /// What functions that return `int` return. 0 is success, in a check: ADMITTED. Positive: an outcome. Negative: an
 /// error, which changed nothing. Numbers are never used again for anything else; -17 and -18 are kept for later.

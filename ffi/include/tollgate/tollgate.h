@@ -599,6 +599,7 @@ TOLLGATE_API int tollgate_size(const struct tollgate_config_t *config, size_t *o
  * - TOLLGATE_E_MAGIC: the memory holds something else.
  * - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
  * - TOLLGATE_E_CONFIG: it holds one of another configuration.
+ * - TOLLGATE_E_CORRUPT: it is not zeros; or it holds what `tollgate_create` made.
  *
  * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
  * is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.

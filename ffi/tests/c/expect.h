@@ -1,0 +1,51 @@
+/* What the programs assert with: the line and both values, then the end. */
+#ifndef EXPECT_H
+#define EXPECT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <tollgate/tollgate.h>
+
+#define EXPECT(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1); \
+        } \
+    } while (0)
+
+/* That a call returns this status. */
+#define GIVES(status, call) \
+    do { \
+        int found_ = (call); \
+        if (found_ != (status)) { \
+            fprintf(stderr, "%s:%d: %s gives %s, not %s\n", __FILE__, __LINE__, #call, \
+                    tollgate_status_name(found_), #status); \
+            exit(1); \
+        } \
+        given(status); \
+    } while (0)
+
+/* The statuses seen so far. */
+static unsigned long seen_;
+
+static inline void given(int status) {
+    seen_ |= 1ul << (status + 20);
+}
+
+static const uint64_t SECOND = 1000000000;
+
+/* Whether the library was built without clocks. */
+static inline bool bare(void) {
+    return tollgate_now_ns(TOLLGATE_CLOCK_PRECISE) == UINT64_MAX;
+}
+
+/* Zeroed memory for a limiter. */
+static inline void *zeros(size_t bytes) {
+    void *memory = NULL;
+    EXPECT(posix_memalign(&memory, tollgate_align(), bytes) == 0);
+    for (size_t i = 0; i < bytes; i++) ((unsigned char *)memory)[i] = 0;
+    return memory;
+}
+
+#endif

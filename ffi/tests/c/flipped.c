@@ -1,0 +1,26 @@
+/* Each bit of what describes a limiter, flipped: attaching fails, and so does initialising again. */
+#include <string.h>
+
+#include "expect.h"
+
+int main(void) {
+    for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_GCRA; algorithm++) {
+        tollgate_config_t config = TOLLGATE_CONFIG_INIT(algorithm, TOLLGATE_CLOCK_CALLER, 100, SECOND);
+        size_t size, described = 0x300;
+        GIVES(TOLLGATE_OK, tollgate_size(&config, &size));
+        unsigned char *memory = zeros(size);
+        tollgate_limiter_t *limiter = NULL, *none = NULL;
+        GIVES(TOLLGATE_OK, tollgate_init_in(memory, size, &config, &limiter));
+        for (size_t bit = 0; bit < 8 * described; bit++) {
+            memory[bit / 8] ^= (unsigned char)(1 << bit % 8);
+            EXPECT(tollgate_attach_in(memory, size, &none) < 0);
+            EXPECT(tollgate_init_in(memory, size, &config, &none) < 0);
+            memory[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        }
+        EXPECT(none == NULL);
+        for (size_t at = described; at < size; at++) EXPECT(memory[at] == 0); /* the state begins there, as zeros */
+        GIVES(TOLLGATE_OK, tollgate_attach_in(memory, size, &none));
+        free(memory);
+    }
+    return 0;
+}

@@ -1,0 +1,89 @@
+//! The library under test, and the C compiler.
+
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// The languages that the C programs must be clean in.
+pub(crate) const STRICT: [&str; 5] = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// The folder of this package.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder that the library under test lies in.
+pub(crate) fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| env::var_os("TOLLGATE_LIBRARY_DIR").map_or_else(build, PathBuf::from))
+}
+
+/// Whether the library under test was built without std.
+pub(crate) fn is_bare() -> bool {
+    compile_and_run("is_bare", Link::Static, &[]).trim() == "1"
+}
+
+/// Builds the library beside the tests.
+fn build() -> PathBuf {
+    run(Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "tollgate-ffi"])
+        .current_dir(root()));
+    let test = env::current_exe().unwrap();
+    test.ancestors().nth(2).unwrap().to_owned()
+}
+
+/// What a command prints, which must succeed.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
+    out.into_owned()
+}
+
+/// How a program gets the library.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Link {
+    Static,
+    Shared,
+}
+
+/// Compiles a program of `tests/c`.
+pub(crate) fn compile(name: &str, link: Link) -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}"));
+    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(compiler);
+    command.args(STRICT).args(["-D_GNU_SOURCE", "-g", "-pthread", "-o"]).arg(&program);
+    command.arg("-I").arg(root().join("include"));
+    command.arg(root().join("tests/c").join(name).with_extension("c"));
+    match link {
+        Link::Static => command.arg(library().join("libtollgate.a")).args(["-ldl", "-lm"]),
+        Link::Shared => {
+            command.arg(library().join("libtollgate.so")).arg("-ldl");
+            command.arg(format!("-Wl,-rpath,{}", library().display()))
+        }
+    };
+    run(&mut command);
+    program
+}
+
+/// Compiles a program and runs it.
+pub(crate) fn compile_and_run(name: &str, link: Link, arguments: &[&OsStr]) -> String {
+    let program = compile(name, link);
+    // A build folder has no name with the soname's number.
+    run(Command::new(program).args(arguments).env("LD_LIBRARY_PATH", soname_folder()))
+}
+
+/// A folder in which the library has its soname.
+fn soname_folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soname");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::copy(library().join("libtollgate.so"), folder.join("libtollgate.so.0")).unwrap();
+        folder
+    })
+}

@@ -1,0 +1,54 @@
+//! Every program of `tests/c` that asserts on its own.
+
+use std::ffi::OsStr;
+
+use crate::cc::{Link, compile_and_run, library};
+
+#[test]
+fn every_function_gives_every_status() {
+    for link in [Link::Static, Link::Shared] {
+        compile_and_run("statuses", link, &[]);
+    }
+}
+
+#[test]
+fn f098_free_null() {
+    compile_and_run("f098_free_null", Link::Static, &[]);
+}
+
+#[test]
+fn f099_nothing_panics() {
+    compile_and_run("f099_nothing_panics", Link::Static, &[]);
+}
+
+#[test]
+fn f100_released_twice() {
+    compile_and_run("f100_released_twice", Link::Static, &[]);
+}
+
+#[test]
+fn f101_lengths() {
+    compile_and_run("f101_lengths", Link::Static, &[]);
+}
+
+#[test]
+fn f102_unloaded_while_threads_live() {
+    let object = library().join("libtollgate.so");
+    compile_and_run("f102_unloaded", Link::Static, &[OsStr::new(&object)]);
+}
+
+/// Memory that initialisers of every kind have left at any point.
+#[test]
+fn initialisers_help_one_another() {
+    compile_and_run("initialisers", Link::Static, &[]);
+}
+
+#[test]
+fn a_flipped_bit_is_found() {
+    compile_and_run("flipped", Link::Static, &[]);
+}
+
+#[test]
+fn what_is_asked_for_is_counted() {
+    compile_and_run("counted", Link::Static, &[]);
+}
