@@ -8,8 +8,8 @@ use std::{
     sync::OnceLock,
 };
 
-/// The languages that the C programs must be clean in.
-pub(crate) const STRICT: [&str; 5] = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+/// The programs must be clean.
+const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /// The folder of this package.
 pub(crate) fn root() -> &'static Path {
@@ -51,14 +51,22 @@ pub(crate) enum Link {
     Shared,
 }
 
-/// Compiles a program of `tests/c`.
+/// Compiles a program of `tests/c`, or of `tests/cpp`.
 pub(crate) fn compile(name: &str, link: Link) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}"));
-    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let mut command = Command::new(compiler);
-    command.args(STRICT).args(["-D_GNU_SOURCE", "-g", "-pthread", "-o"]).arg(&program);
+    let in_c = root().join("tests/c").join(name).with_extension("c");
+    let in_cpp = root().join("tests/cpp").join(name).with_extension("cpp");
+    let mut command = if in_c.exists() {
+        let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        command.args(["-std=c99", "-D_GNU_SOURCE"]).arg(in_c);
+        command
+    } else {
+        let mut command = Command::new(env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+        command.args(["-std=c++14", "-fno-exceptions"]).arg(in_cpp);
+        command
+    };
+    command.args(STRICT).args(["-g", "-pthread", "-o"]).arg(&program);
     command.arg("-I").arg(root().join("include"));
-    command.arg(root().join("tests/c").join(name).with_extension("c"));
     match link {
         Link::Static => command.arg(library().join("libtollgate.a")).args(["-ldl", "-lm"]),
         Link::Shared => {

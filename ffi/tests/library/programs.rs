@@ -52,3 +52,8 @@ fn a_flipped_bit_is_found() {
 fn what_is_asked_for_is_counted() {
     compile_and_run("counted", Link::Static, &[]);
 }
+
+#[test]
+fn the_cpp_header_does_what_it_says() {
+    compile_and_run("owners", Link::Shared, &[]);
+}

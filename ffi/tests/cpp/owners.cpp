@@ -1,0 +1,133 @@
+// tollgate.hpp does what it says: owners, durations, statuses, and no for an answer wherever something is missing.
+#include <tollgate/tollgate.hpp>
+#include <tollgate/tollgate.hpp> // twice on purpose
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#define EXPECT(condition) \
+    do { \
+        if (!(condition)) { \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            std::exit(1); \
+        } \
+    } while (0)
+
+using tollgate::config;
+using tollgate::limiter;
+using tollgate::limiter_ref;
+using namespace std::chrono;
+
+static_assert(!std::is_copy_constructible<limiter>::value && !std::is_copy_assignable<limiter>::value, "owned once");
+static_assert(std::is_nothrow_move_constructible<limiter>::value, "moves");
+static_assert(std::is_nothrow_move_assignable<limiter>::value, "moves");
+static_assert(!std::is_copy_constructible<tollgate::coarse>::value, "owned once");
+static_assert(noexcept(limiter().try_acquire()) && noexcept(limiter().check()), "nothing is thrown");
+static_assert(noexcept(limiter().try_acquire_at(1, steady_clock::now())), "nothing is thrown");
+
+static config log(std::uint64_t limit) {
+    return config(TOLLGATE_LOG, limit, seconds(1)).clock(TOLLGATE_CLOCK_CALLER);
+}
+
+static void owners() {
+    limiter none;
+    EXPECT(!none && none.error() == TOLLGATE_E_NULL && !none.try_acquire() && !none.try_acquire_at(0, seconds(1)));
+    EXPECT(!none.check() && none.check().error() == TOLLGATE_E_NULL && none.check().remaining() == 0);
+
+    limiter one = limiter::create(log(2));
+    EXPECT(one && one.error() == TOLLGATE_OK && one.raw() != nullptr);
+    EXPECT(one.try_acquire_at(1, milliseconds(1)));
+    limiter two = std::move(one);
+    EXPECT(!one && !one.try_acquire_at(1, milliseconds(1)));
+    EXPECT(two.try_acquire_at(1, milliseconds(1)) && !two.try_acquire_at(1, milliseconds(1)));
+    two = limiter::create(log(1));
+    EXPECT(two.try_acquire_at(1, milliseconds(1)) && !two.try_acquire_at(1, milliseconds(1)));
+    limiter &same = two;
+    two = std::move(same);
+    EXPECT(two && two.reset() == TOLLGATE_OK && two.try_acquire_at(1, milliseconds(1)));
+    tollgate_limiter_t *raw = two.release();
+    EXPECT(raw && !two);
+    tollgate_destroy(raw);
+
+    EXPECT(limiter::create(log(1).buckets(3)).error() == TOLLGATE_E_INVALID);
+    config many = log(1);
+    for (int i = 0; i < 8; i++) many.rule(1, seconds(1));
+    EXPECT(limiter::create(many).error() == TOLLGATE_E_INVALID && many.size() == 0);
+}
+
+static void answers() {
+    limiter it = limiter::create(log(5).rule(7, minutes(1)).max_cost(4).flags(TOLLGATE_STATS));
+    EXPECT(it);
+    auto first = it.check_at(3, seconds(1));
+    EXPECT(first && first.status() == TOLLGATE_OK && first.error() == TOLLGATE_OK && first.remaining() == 2);
+    EXPECT(first.limit() == 5 && first.rule() == 0 && first.reset_after() == minutes(1) && first.now() == seconds(1));
+    auto refused = it.check_at(3, milliseconds(1500));
+    EXPECT(!refused && refused.status() == TOLLGATE_REFUSED && refused.error() == TOLLGATE_OK);
+    EXPECT(refused.retry_after() == milliseconds(500) && refused.next_after() == milliseconds(500));
+    auto never = it.peek_at(5, seconds(2));
+    EXPECT(!never && never.status() == TOLLGATE_NEVER && never.retry_after() == nanoseconds::max());
+    EXPECT(never.reason() == TOLLGATE_REASON_ABOVE_MAX_COST);
+    EXPECT(it.check_at(1, hours(-1)).error() == TOLLGATE_E_INVALID && it.check().error() == TOLLGATE_E_CLOCK);
+    EXPECT(it.peek().error() == TOLLGATE_E_CLOCK && !it.try_acquire() && !it.try_acquire(0));
+    EXPECT(it.try_acquire_at(1, steady_clock::time_point(seconds(1))));
+    std::uint64_t used = 0;
+    EXPECT(it.usage_at(1, seconds(1), used) == TOLLGATE_OK && used == 4);
+    tollgate_stats_t stats;
+    EXPECT(it.stats(stats) == TOLLGATE_OK && stats.allowed == 2 && stats.refused == 1);
+
+    limiter queue = limiter::create(config(TOLLGATE_PACING, 2, seconds(1)).burst(1).clock(TOLLGATE_CLOCK_CALLER));
+    nanoseconds wait(7);
+    EXPECT(queue.reserve_at(1, seconds(1), wait) == TOLLGATE_OK && wait == seconds(0));
+    EXPECT(queue.reserve_at(1, seconds(1), wait) == TOLLGATE_OK && wait == milliseconds(500));
+    EXPECT(queue.reserve_at(1, seconds(1), wait) == TOLLGATE_REFUSED && wait == milliseconds(500));
+    EXPECT(queue.reserve_at(9, seconds(1), wait) == TOLLGATE_NEVER && wait == nanoseconds::max());
+    EXPECT(queue.reserve(1, wait) == TOLLGATE_E_CLOCK);
+
+    limiter chance = limiter::create(
+        config(TOLLGATE_WINDOW, 9, seconds(1)).buckets(4).phase(milliseconds(5)).clock(TOLLGATE_CLOCK_CALLER));
+    EXPECT(chance.try_acquire_at(9, seconds(1)) && !chance.try_acquire_at(1, milliseconds(2004)));
+    EXPECT(chance.try_acquire_at(1, milliseconds(2005)));
+}
+
+static void in_place() {
+    config it = log(3);
+    void *memory = nullptr;
+    EXPECT(it.size() > 0 && posix_memalign(&memory, tollgate_align(), it.size()) == 0);
+    std::memset(memory, 0, it.size());
+    EXPECT(limiter_ref::attach_in(memory, it.size()).error() == TOLLGATE_E_NOT_READY);
+    limiter_ref made = limiter_ref::init_in(memory, it.size(), it);
+    EXPECT(made && made.error() == TOLLGATE_OK && made.try_acquire_at(2, seconds(1)));
+    limiter_ref found = limiter_ref::attach_in(memory, it.size());
+    EXPECT(found && found.try_acquire_at(1, seconds(1)) && !made.try_acquire_at(1, seconds(1)));
+    EXPECT(limiter_ref(found.raw()).try_acquire_at(0, seconds(1)));
+    EXPECT(limiter_ref::init_in(memory, it.size(), log(4)).error() == TOLLGATE_E_CONFIG);
+    std::free(memory);
+}
+
+static void clocks() {
+    if (tollgate_now_ns(TOLLGATE_CLOCK_PRECISE) == UINT64_MAX) {
+        tollgate::coarse none{milliseconds(1)};
+        EXPECT(!none && none.error() == TOLLGATE_E_UNSUPPORTED);
+        return;
+    }
+    tollgate::coarse kept{milliseconds(1)};
+    EXPECT(kept && kept.error() == TOLLGATE_OK);
+    tollgate::coarse moved = std::move(kept);
+    EXPECT(moved && !kept);
+    EXPECT(tollgate::coarse(microseconds(1)).error() == TOLLGATE_E_EXISTS);
+    for (std::uint32_t clock = TOLLGATE_CLOCK_PRECISE; clock < TOLLGATE_CLOCK_CALLER; clock++) {
+        limiter it = limiter::create(config(TOLLGATE_LOG, 2, hours(1)).clock(clock));
+        EXPECT(it.try_acquire() && it.peek() && it.check() && !it.try_acquire(1));
+    }
+}
+
+int main() {
+    owners();
+    answers();
+    in_place();
+    clocks();
+    return 0;
+}
