@@ -79,6 +79,13 @@ pub trait Config: sealed::Sealed + Copy + Send + Sync + 'static {
     /// Bytes of a state.
     fn state_bytes(&self) -> usize;
 
+    /// Whether what lies at `state`, from wherever it came, would keep a call inside of it. It says no more: a state that
+    /// others made up can answer anything, or nothing.
+    ///
+    /// # Safety
+    /// `state` points to as many readable bytes, as aligned, as [`Config`] says.
+    unsafe fn accepts(&self, state: NonNull<u8>) -> bool;
+
     /// The configuration as the words it is made of: equal ones have equal words.
     fn words(&self) -> &[u64];
 
@@ -141,6 +148,11 @@ pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
         0
     }
 
+    /// Whether these words, of any bits, lead to no slot outside of the ring.
+    fn accepts(&self, _heads: &Self::Heads) -> bool {
+        true
+    }
+
     /// Bytes of a state.
     fn bytes(&self) -> usize {
         block::bytes::<Self::Heads, Self::Slot>(self.slots())
@@ -199,6 +211,11 @@ where
 
     fn state_bytes(&self) -> usize {
         self.bytes()
+    }
+
+    unsafe fn accepts(&self, state: NonNull<u8>) -> bool {
+        // SAFETY: the contract of this function.
+        Parts::accepts(self, unsafe { On::at(self, state) }.state.head())
     }
 
     fn words(&self) -> &[u64] {

@@ -41,7 +41,7 @@ use crate::{
     block::Owned,
     decision::{History, Limits},
     rule::Rules,
-    sync::SPAN_BITS_MAX,
+    sync::{Acquire, SPAN_BITS_MAX},
 };
 use ring::{Geometry, Head, Heads, LogLook, LookBack, Pos, Slot, Stamp};
 
@@ -177,6 +177,10 @@ impl Parts for LogConfig {
 
     fn slots(&self) -> u64 {
         self.ring.cap
+    }
+
+    fn accepts(&self, heads: &Heads) -> bool {
+        self.ring.holds(Pos(heads.head.load(Acquire).0)) // O1
     }
 }
 

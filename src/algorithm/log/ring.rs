@@ -27,8 +27,9 @@ word! {
     Base
 }
 
-/// The words before the ring.
+/// The words before the ring, in C's order: processes of different builds may share them.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct Heads {
     pub(super) head: Word<Head>,
     pub(super) bases: [Word<Base>; 2],
@@ -215,6 +216,11 @@ impl Geometry {
             return Pos((before.wrapping_sub(self.gap) ^ 1) & self.mask);
         }
         Pos(before)
+    }
+
+    /// Whether a place lies in the ring: every place that was reached from another one does.
+    pub(super) fn holds(&self, pos: Pos) -> bool {
+        self.index(pos).0 < self.end
     }
 
     /// Where a place lies in the ring.
