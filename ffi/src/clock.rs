@@ -142,15 +142,23 @@ pub(crate) fn prepare(handle: Handle, clock: u32) {
 /// The time that a limiter reads. `None`: it has no clock.
 #[inline(always)]
 pub(crate) fn now(handle: Handle) -> Option<Nanos> {
-    match handle.clock() {
-        #[cfg(feature = "std")]
+    #[cfg(feature = "std")]
+    if handle.clock() == TOLLGATE_CLOCK_PRECISE {
         // SAFETY: contract of `local_clock`: `prepare` has put it there.
-        TOLLGATE_CLOCK_PRECISE => Some(unsafe { handle.local_clock::<Precise>().as_ref() }.now()),
-        #[cfg(feature = "std")]
-        // SAFETY: contract of `local_clock`: `prepare` has put it there.
-        TOLLGATE_CLOCK_COARSE => Some(unsafe { handle.local_clock::<Coarse>().as_ref() }.now()),
-        clock => system(clock),
+        return Some(unsafe { handle.local_clock::<Precise>().as_ref() }.now());
     }
+    other_now(handle)
+}
+
+/// The same of any other clock, in a function of its own, which needs a stack.
+#[inline(never)]
+fn other_now(handle: Handle) -> Option<Nanos> {
+    #[cfg(feature = "std")]
+    if handle.clock() == TOLLGATE_CLOCK_COARSE {
+        // SAFETY: contract of `local_clock`: `prepare` has put it there.
+        return Some(unsafe { handle.local_clock::<Coarse>().as_ref() }.now());
+    }
+    system(handle.clock())
 }
 
 /// A clock of the system.

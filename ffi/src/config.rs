@@ -1,6 +1,6 @@
 //! What a caller asks for, and what the core makes of it.
 
-use core::time::Duration;
+use core::{ptr::NonNull, time::Duration};
 
 #[cfg(feature = "std")]
 use tollgate::{Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
@@ -116,6 +116,20 @@ pub(crate) enum Plan {
     Sampled(SampledBuilder),
     #[cfg(feature = "std")]
     Wheel(WheelBuilder),
+}
+
+/// Asks what the core made of a configuration, if its state lies where we say.
+macro_rules! placed {
+    ($plan:expr, $config:ident => $answer:expr, $else:expr) => {
+        match $plan {
+            Self::Log($config) => $answer,
+            Self::Window($config) => $answer,
+            Self::Fixed($config) => $answer,
+            Self::TwoWindow($config) => $answer,
+            Self::Gcra($config) => $answer,
+            _ => $else,
+        }
+    };
 }
 
 // === impl tollgate_config_t ===
@@ -265,16 +279,15 @@ fn span(nanos: u64) -> Duration {
 impl Plan {
     /// What the core made of the configuration, and how many bytes a state takes; nothing for what keeps its own memory.
     pub(crate) fn placed(&self) -> Option<(&[u64], usize)> {
-        fn parts<C: Config>(config: &C) -> Option<(&[u64], usize)> {
-            Some((config.words(), config.state_bytes()))
-        }
-        match self {
-            Self::Log(config) => parts(config),
-            Self::Window(config) => parts(config),
-            Self::Fixed(config) => parts(config),
-            Self::TwoWindow(config) => parts(config),
-            Self::Gcra(config) => parts(config),
-            _ => None,
-        }
+        placed!(self, config => Some((config.words(), config.state_bytes())), None)
+    }
+
+    /// Whether what lies at `state`, from wherever it came, would keep a call inside of it.
+    ///
+    /// # Safety
+    /// A state of this configuration has room there.
+    pub(crate) unsafe fn accepts(&self, state: NonNull<u8>) -> bool {
+        // SAFETY: the contract of this function.
+        placed!(self, config => unsafe { config.accepts(state) }, false)
     }
 }

@@ -267,7 +267,11 @@ impl Handle {
         if !self.is_callers() || self.holds(&frozen).is_err() {
             return Err(TOLLGATE_E_CORRUPT);
         }
-        if frozen.bytes() > len { Err(TOLLGATE_E_SIZE) } else { Ok(()) }
+        if frozen.bytes() > len {
+            return Err(TOLLGATE_E_SIZE);
+        }
+        // SAFETY: contract of `accepts`: so long is the memory.
+        if unsafe { plan.accepts(self.state()) } { Ok(()) } else { Err(TOLLGATE_E_CORRUPT) }
     }
 
     /// Whether the words of memory of our own are 0, as in any other.
@@ -359,24 +363,31 @@ impl Handle {
         unsafe { self.state().cast::<T>().write(value) };
     }
 
-    /// Takes `cost` permits, yes or no.
+    /// Takes `cost` permits, yes or no. Each algorithm is one jump away, so that it saves the registers that it needs,
+    /// and no others.
     #[inline(always)]
     pub(crate) fn try_acquire(self, cost: u64, now: Nanos) -> bool {
         let tag = self.tag().0;
         if let Some(log) = self.placed::<LogConfig>(tag) {
-            return log.try_acquire_at(cost, now);
+            return log.try_apart(cost, now);
         }
         if let Some(window) = self.placed::<WindowConfig>(tag) {
-            return window.try_acquire_at(cost, now);
+            return window.try_apart(cost, now);
         }
+        self.try_further(cost, now)
+    }
+
+    #[inline(never)]
+    fn try_further(self, cost: u64, now: Nanos) -> bool {
+        let tag = self.tag().0;
         if let Some(gcra) = self.placed::<GcraConfig>(tag) {
             return gcra.try_acquire_at(cost, now);
         }
         if let Some(fixed) = self.placed::<FixedConfig>(tag) {
-            return fixed.try_acquire_at(cost, now);
+            return fixed.try_apart(cost, now);
         }
         if let Some(two_window) = self.placed::<TwoWindowConfig>(tag) {
-            return two_window.try_acquire_at(cost, now);
+            return two_window.try_apart(cost, now);
         }
         self.try_other(cost, now)
     }
@@ -460,6 +471,14 @@ impl Handle {
 unsafe impl<C: Config> Send for Placed<'_, C> {}
 // SAFETY: contract of `Sync`: as above.
 unsafe impl<C: Config> Sync for Placed<'_, C> {}
+
+impl<C: Config> Placed<'_, C> {
+    /// [`try_acquire_at`](Algorithm::try_acquire_at), in a function of its own.
+    #[inline(never)]
+    fn try_apart(self, cost: u64, now: Nanos) -> bool {
+        self.try_acquire_at(cost, now)
+    }
+}
 
 impl<C: Config> Algorithm for Placed<'_, C> {
     #[inline(always)]
