@@ -20,6 +20,13 @@ static void *initialise(void *index) {
     for (int round = 0; round < ROUNDS; round++) {
         pthread_barrier_wait(&begin);
         tollgate_limiter_t *limiter = NULL;
+        /* What can be attached to at all is whole. */
+        for (int look = 0; look < 40; look++) {
+            int found = tollgate_attach_in(memory, size, &limiter);
+            EXPECT(found == TOLLGATE_OK || found == TOLLGATE_E_NOT_READY);
+            if (me < THREADS / 2) break;
+        }
+        limiter = NULL;
         statuses[me] = tollgate_init_in(memory, size, &configs[two_kinds ? me % 2 : 0], &limiter);
         admitted[me] = 0;
         while (limiter && tollgate_try_acquire_at(limiter, 1, 1)) admitted[me]++;
@@ -80,6 +87,33 @@ int main(void) {
     uint64_t used;
     GIVES(TOLLGATE_OK, tollgate_usage_at(limiter, 0, 1, &used));
     EXPECT(used == 5);
+
+    /* But not if it was another configuration, in whichever words that differs: 0 here, or 0 there. */
+    configs[1] = configs[0];
+    configs[1].max_cost = 20;
+    uint64_t before[0x300 / 8];
+    for (int first = 0; first < 2; first++) {
+        memset(memory, 0, size);
+        GIVES(TOLLGATE_OK, tollgate_init_in(memory, size, &configs[first], &limiter));
+        memcpy(whole, memory, sizeof whole);
+        for (int round = 0; round < 1000; round++) {
+            for (size_t at = 0; at < sizeof whole / 8; at++) {
+                seed = seed * 6364136223846793005u + 1442695040888963407u;
+                words[at] = at == 3 || (at > 0 && seed >> 63) ? whole[at] : 0; /* the seal is put first */
+            }
+            memcpy(before, memory, sizeof before);
+            GIVES(TOLLGATE_E_CONFIG, tollgate_init_in(memory, size, &configs[1 - first], &limiter));
+            EXPECT(memcmp(before, memory, sizeof before) == 0);
+        }
+    }
+
+    /* Nor in memory that is not zeros, wherever it is not. */
+    for (size_t at = 0; at < sizeof whole / 8; at++) {
+        memset(memory, 0, size);
+        words[at] = 0x1234567890;
+        limiter = NULL;
+        EXPECT(tollgate_init_in(memory, size, &configs[0], &limiter) < 0 && !limiter);
+    }
     free(memory);
     return 0;
 }
