@@ -51,21 +51,20 @@ pub(crate) enum Link {
     Shared,
 }
 
-/// Compiles a program of `tests/c`, or of `tests/cpp`.
-pub(crate) fn compile(name: &str, link: Link) -> PathBuf {
+/// Compiles a program, in C or C++.
+pub(crate) fn compile(source: &Path, link: Link) -> PathBuf {
+    let name = source.file_stem().unwrap().display();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}"));
-    let in_c = root().join("tests/c").join(name).with_extension("c");
-    let in_cpp = root().join("tests/cpp").join(name).with_extension("cpp");
-    let mut command = if in_c.exists() {
+    let mut command = if source.extension().is_some_and(|end| end == "c") {
         let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        command.args(["-std=c99", "-D_GNU_SOURCE"]).arg(in_c);
+        command.args(["-std=c99", "-D_GNU_SOURCE"]);
         command
     } else {
         let mut command = Command::new(env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-        command.args(["-std=c++14", "-fno-exceptions"]).arg(in_cpp);
+        command.args(["-std=c++14", "-fno-exceptions"]);
         command
     };
-    command.args(STRICT).args(["-g", "-pthread", "-o"]).arg(&program);
+    command.args(STRICT).arg(source).args(["-g", "-pthread", "-o"]).arg(&program);
     command.arg("-I").arg(root().join("include"));
     match link {
         Link::Static => command.arg(library().join("libtollgate.a")).args(["-ldl", "-lm"]),
@@ -78,9 +77,11 @@ pub(crate) fn compile(name: &str, link: Link) -> PathBuf {
     program
 }
 
-/// Compiles a program and runs it.
+/// Compiles a program of `tests/c`, or of `tests/cpp`, and runs it.
 pub(crate) fn compile_and_run(name: &str, link: Link, arguments: &[&OsStr]) -> String {
-    let program = compile(name, link);
+    let in_c = root().join("tests/c").join(name).with_extension("c");
+    let in_cpp = root().join("tests/cpp").join(name).with_extension("cpp");
+    let program = compile(if in_c.exists() { &in_c } else { &in_cpp }, link);
     // A build folder has no name with the soname's number.
     run(Command::new(program).args(arguments).env("LD_LIBRARY_PATH", soname_folder()))
 }

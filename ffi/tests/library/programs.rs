@@ -1,8 +1,8 @@
 //! Every program of `tests/c` that asserts on its own.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, fs, path::Path, process::Command};
 
-use crate::cc::{Link, compile_and_run, library};
+use crate::cc::{Link, compile, compile_and_run, is_bare, library, root, run};
 
 #[test]
 fn every_function_gives_every_status() {
@@ -56,4 +56,16 @@ fn what_is_asked_for_is_counted() {
 #[test]
 fn the_cpp_header_does_what_it_says() {
     compile_and_run("owners", Link::Shared, &[]);
+}
+
+#[test]
+fn the_first_lines_of_the_readme_give_a_limiter() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines = readme.split("```").nth(1).unwrap().strip_prefix("c\n").unwrap();
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.c");
+    fs::write(&source, lines).unwrap();
+    let program = compile(&source, Link::Static);
+    if !is_bare() {
+        assert_eq!(run(&mut Command::new(program)), "pass\n");
+    }
 }
