@@ -79,8 +79,11 @@ pub trait Config: sealed::Sealed + Copy + Send + Sync + 'static {
     /// Bytes of a state.
     fn state_bytes(&self) -> usize;
 
-    /// Whether what lies at `state`, from wherever it came, would keep a call inside of it. It says no more: a state that
-    /// others made up can answer anything, or nothing.
+    /// Whether what lies at `state`, from wherever it came, is a state: calls stay inside of it and come to an end. Others
+    /// may use it meanwhile.
+    ///
+    /// # Cost
+    /// Reads all of it.
     ///
     /// # Safety
     /// `state` points to as many readable bytes, as aligned, as [`Config`] says.
@@ -148,10 +151,8 @@ pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
         0
     }
 
-    /// Whether these words, of any bits, lead to no slot outside of the ring.
-    fn accepts(&self, _heads: &Self::Heads) -> bool {
-        true
-    }
+    /// Whether the words there, of any bits, are a state.
+    fn accepts(on: On<'_, Self>) -> bool;
 
     /// Bytes of a state.
     fn bytes(&self) -> usize {
@@ -215,7 +216,7 @@ where
 
     unsafe fn accepts(&self, state: NonNull<u8>) -> bool {
         // SAFETY: the contract of this function.
-        Parts::accepts(self, unsafe { On::at(self, state) }.state.head())
+        C::accepts(unsafe { On::at(self, state) })
     }
 
     fn words(&self) -> &[u64] {

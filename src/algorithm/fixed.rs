@@ -191,6 +191,12 @@ impl Limits for FixedConfig {
 impl Parts for FixedConfig {
     type Heads = Word<State>;
     type Slot = State;
+
+    fn accepts(fixed: OnFixed<'_>) -> bool {
+        let state = fixed.state.head().load(Relaxed).0; // O1
+        let last = fixed.split.index_of(Nanos::MAX);
+        fixed.split.index(state) <= last && fixed.split.rest(state) <= fixed.rule.limit // I1
+    }
 }
 
 // === impl OnFixed ===

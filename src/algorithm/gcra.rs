@@ -229,6 +229,10 @@ impl Limits for GcraConfig {
 impl Parts for GcraConfig {
     type Heads = Word<Tat>;
     type Slot = Tat;
+
+    fn accepts(gcra: OnGcra<'_>) -> bool {
+        gcra.state.head().load(Relaxed).0 <= gcra.rate.clock(Nanos::MAX) + gcra.span // O1, I1
+    }
 }
 
 // === impl OnGcra ===

@@ -237,6 +237,13 @@ impl Limits for TwoWindowConfig {
 impl Parts for TwoWindowConfig {
     type Heads = Word<State>;
     type Slot = State;
+
+    fn accepts(two: OnTwoWindow<'_>) -> bool {
+        let state = two.state.head().load(Relaxed).0; // O1
+        let (last, rest) = (two.split.index_of(Nanos::MAX), two.split.rest(state));
+        let counts = [rest >> two.half as u32, rest & two.half_max];
+        two.split.index(state) <= last && counts.iter().all(|&count| count <= two.rule.limit) // I1
+    }
 }
 
 // === impl OnTwoWindow ===

@@ -273,6 +273,18 @@ impl Parts for WindowConfig {
     fn slots(&self) -> u64 {
         self.mask.saturating_add(1)
     }
+
+    /// No bucket is later than that of the state, nor that than time can be; and each lies in its slot.
+    fn accepts(window: OnWindow<'_>) -> bool {
+        let last = window.split.index_of(Nanos::MAX);
+        (0..=window.mask).all(|index| {
+            let slot = window.slot(index).load(Acquire); // O2
+            let newest = window.bucket(window.state.head().load(Acquire)); // O1
+            let bucket = window.bucket(slot);
+            let is_own = slot.0 == 0 || bucket & window.mask == index && !window.is_turning(slot);
+            is_own && bucket <= newest && newest <= last
+        })
+    }
 }
 
 // === impl OnWindow ===

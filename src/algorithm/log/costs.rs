@@ -341,3 +341,26 @@ mod tests {
         }
     }
 }
+
+/// Whether the words there, of any bits, are a state: the end lies in the ring, no base is later than a time can be, and no
+/// slot later than the newest (I3).
+pub(super) fn accepts(log: OnLog<'_>) -> bool {
+    let is_base = |bank: usize| {
+        let sign = upper(log, Head((bank as u64) << 63));
+        let base = log.state.head().bases[bank].load(Acquire).0.wrapping_add(sign); // O6
+        base.cast_signed() <= Nanos::MAX.as_nanos().cast_signed()
+    };
+    is_base(0)
+        && is_base(1)
+        && log.ring.indices().all(|index| {
+            // Lock-free: a round is lost only to another caller that was admitted.
+            loop {
+                let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
+                let newest = read(log);
+                if unmoved(log, &newest) {
+                    let in_range = newest.time.in_range() && log.ring.holds(newest.end(log));
+                    return in_range && slot.is_by(Stamp::new(newest.time));
+                }
+            }
+        })
+}

@@ -41,7 +41,7 @@ use crate::{
     block::Owned,
     decision::{History, Limits},
     rule::Rules,
-    sync::{Acquire, SPAN_BITS_MAX},
+    sync::SPAN_BITS_MAX,
 };
 use ring::{Geometry, Head, Heads, LogLook, LookBack, Pos, Slot, Stamp};
 
@@ -179,8 +179,8 @@ impl Parts for LogConfig {
         self.ring.cap
     }
 
-    fn accepts(&self, heads: &Heads) -> bool {
-        self.ring.holds(Pos(heads.head.load(Acquire).0)) // O1
+    fn accepts(log: OnLog<'_>) -> bool {
+        if log.is_unit != 0 { unit::accepts(log) } else { costs::accepts(log) }
     }
 }
 

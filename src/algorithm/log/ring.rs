@@ -1,6 +1,9 @@
 //! The ring of a log: packed slots, positions that carry their lap, and one look at the history.
 
-use core::hint::{assert_unchecked, cold_path};
+use core::{
+    cmp::Ordering,
+    hint::{assert_unchecked, cold_path},
+};
 
 use crate::{
     Nanos,
@@ -104,6 +107,11 @@ impl Slot {
     #[inline]
     pub(super) fn is_of(self, pos: Pos) -> bool {
         (self.0 ^ pos.0) & 1 != 0
+    }
+
+    /// Whether it is one of a history whose newest time this is.
+    pub(super) fn is_by(self, newest: Stamp) -> bool {
+        self.0 == 0 || self.0 & WRITTEN != 0 && self.stamp() <= newest
     }
 
     /// The time of this admission; before every time if there was none.
@@ -218,9 +226,24 @@ impl Geometry {
         Pos(before)
     }
 
-    /// Whether a place lies in the ring: every place that was reached from another one does.
+    /// Whether a place lies in the ring, as every place does that was reached from another.
     pub(super) fn holds(&self, pos: Pos) -> bool {
-        self.index(pos).0 < self.end
+        pos.0 & !self.mask == 0 && self.index(pos).0 < self.end
+    }
+
+    /// Where the slots lie.
+    pub(super) fn indices(&self) -> impl Iterator<Item = Index> + use<> {
+        (0..self.cap).map(|slot| Index(slot << 1))
+    }
+
+    /// The place in the last lap, seen from the one before `end`, that lies at `index`; its parity is all that is asked of it.
+    /// `None` for that of `end`.
+    pub(super) fn lap_before(&self, end: Pos, index: Index) -> Option<Pos> {
+        match index.0.cmp(&self.index(end).0) {
+            Ordering::Less => Some(end),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(Pos(end.0 ^ 1)),
+        }
     }
 
     /// Where a place lies in the ring.

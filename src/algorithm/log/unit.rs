@@ -155,3 +155,23 @@ pub(super) fn look(log: OnLog<'_>, now: Nanos) -> LogLook<'_> {
         }
     }
 }
+
+/// Whether the words there, of any bits, are a state: the hint lies in the ring, each slot is of the lap that it says
+/// (I5), and none is later than the newest (I3).
+pub(super) fn accepts(log: OnLog<'_>) -> bool {
+    log.ring.indices().all(|index| {
+        // Lock-free: a round is lost only to another caller that was admitted.
+        loop {
+            let hint = log.state.head().head.load(Acquire); // O1
+            if !log.ring.holds(Pos(hint.0)) {
+                return false;
+            }
+            let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
+            let (end, newest) = find_end(log);
+            if end.hint == hint {
+                let in_lap = log.ring.lap_before(Pos(hint.0), index).is_none_or(|pos| slot.is_of(pos));
+                return in_lap && slot.is_by(newest);
+            }
+        }
+    })
+}
