@@ -210,7 +210,7 @@ impl Handle {
     }
 
     /// Whether the magic is there.
-    fn is_ready(self) -> Result<(), tollgate_status> {
+    pub(crate) fn is_ready(self) -> Result<(), tollgate_status> {
         match self.word(MAGIC_AT).load(Acquire) {
             // O2
             MAGIC => Ok(()),

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *m
 }
 
 /// Makes a limiter in the caller's memory: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros or holding
-/// a limiter of this very configuration, which is then the one. The memory may be shared by processes (`MAP_SHARED`).
+/// a limiter of this very configuration, which is then the one (and read through, as by `tollgate_attach_in`). The memory may be shared by processes (`MAP_SHARED`).
 /// Any number of threads and processes may call this at once, with the same configuration: they help one another, and a
 /// process that dies in the middle leaves work that the next call finishes. There is nothing to destroy: the limiter is
 /// the memory, and holds nothing else.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *m
 /// - TOLLGATE_E_MAGIC: the memory holds something else.
 /// - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
 /// - TOLLGATE_E_CONFIG: it holds one of another configuration.
-/// - TOLLGATE_E_CORRUPT: it is not zeros; or it holds what `tollgate_create` made.
+/// - TOLLGATE_E_CORRUPT: it is not zeros; or it holds one whose state calls did not make, or that `tollgate_create` made.
 ///
 /// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
 /// is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
@@ -119,7 +119,9 @@ pub unsafe extern "C" fn tollgate_init_in(
             if !handle.is_callers() {
                 return Err(TOLLGATE_E_CORRUPT);
             }
-            handle.settle(frozen)
+            let was_ready = handle.is_ready().is_ok();
+            handle.settle(frozen)?;
+            if was_ready { handle.validate(len) } else { Ok(()) }
         })?;
         // SAFETY: the contract of this function: writable.
         unsafe { out.write(handle.as_limiter()) };
@@ -135,7 +137,9 @@ pub unsafe extern "C" fn tollgate_init_in(
 /// - TOLLGATE_E_SIZE: `len` is less than the limiter takes.
 /// - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
 /// - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
-/// - TOLLGATE_E_CORRUPT: a limiter that contradicts itself.
+/// - TOLLGATE_E_CORRUPT: a limiter that contradicts itself, or a state that no calls make. Memory is trusted from here on.
+///
+/// Cost: reads all of the limiter's memory.
 ///
 /// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: as `tollgate_init_in`.
 /// Allocates, blocks: never.   Since ABI 0.

@@ -14,6 +14,7 @@
 
 static tollgate_limiter_t *limiters[2];
 static void *memory;
+static size_t size;
 static unsigned line, limiters_made, calls;
 
 static void fail(const char *what) {
@@ -57,7 +58,6 @@ static void make_limiters(FILE *file) {
     }
     int status = tollgate_create(&config, &limiters[0]);
     if (status != TOLLGATE_OK) fail(tollgate_strerror(status));
-    size_t size;
     if (tollgate_size(&config, &size) == TOLLGATE_OK) {
         memory = zeros(size);
         if (tollgate_init_in(memory, size, &config, &limiters[1]) != TOLLGATE_OK) fail("not made in place");
@@ -112,6 +112,9 @@ int main(int argc, char **argv) {
                 fail(i == 0 ? "created" : "in place");
             }
         }
+        /* Whatever state the calls have made is one to attach to. */
+        tollgate_limiter_t *again;
+        if (memory && tollgate_attach_in(memory, size, &again) != TOLLGATE_OK) fail("not attached to");
         calls++;
     }
     EXPECT(feof(file));

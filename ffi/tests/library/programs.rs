@@ -49,6 +49,11 @@ fn a_flipped_bit_is_found() {
 }
 
 #[test]
+fn a_state_is_looked_at_before_it_is_trusted() {
+    compile_and_run("attached", Link::Static, &[]);
+}
+
+#[test]
 fn what_is_asked_for_is_counted() {
     compile_and_run("counted", Link::Static, &[]);
 }
