@@ -1,0 +1,213 @@
+/* Arbitrary bytes as configuration, as memory to attach to and as arguments: a status each time, and memory left alone.
+ *
+ * Built with libFuzzer it looks for inputs; built with -DREPLAY it runs the files that it is given, among them every
+ * input that once broke something (inputs/). The first byte of an input picks the target. */
+#include "../programs/program.h"
+
+/* A limiter may be as large as memory. Here the interesting ones are small. */
+#define BYTES_MAX (1u << 16)
+
+/* Bytes of the input, taken from the front; zeros after its end. */
+struct input {
+    const uint8_t *bytes;
+    size_t left;
+};
+
+static void take(struct input *input, void *out, size_t length) {
+    size_t have = length < input->left ? length : input->left;
+    memset(out, 0, length);
+    memcpy(out, input->bytes, have);
+    input->bytes += have;
+    input->left -= have;
+}
+
+static uint64_t take_u64(struct input *input) {
+    uint64_t value;
+    take(input, &value, sizeof value);
+    return value;
+}
+
+static uint8_t take_u8(struct input *input) {
+    uint8_t value;
+    take(input, &value, sizeof value);
+    return value;
+}
+
+/* Every status is one of the list: it has a name of its own. */
+static void known(int status) {
+    CHECK(strcmp(tollgate_status_name(status), tollgate_status_name(INT32_MIN)) != 0);
+    CHECK(tollgate_strerror(status)[0] != '\0');
+}
+
+/* What an answer must be, whatever was asked. */
+static void plausible(int status, const tollgate_decision_t *decision, uint64_t n) {
+    known(status);
+    if (status < 0) {
+        return;
+    }
+    CHECK_EQ(decision->allowed, status == TOLLGATE_OK);
+    if (status == TOLLGATE_NEVER) {
+        CHECK(n > 0 && decision->retry_after_ns == UINT64_MAX);
+    }
+    if (status == TOLLGATE_REFUSED) {
+        CHECK(n > 0 && decision->retry_after_ns > 0 && decision->retry_after_ns != UINT64_MAX);
+    }
+}
+
+/* Calls as the input says, on a limiter that may be in any state that passed its checks. */
+static void call(tollgate_limiter_t *limiter, struct input *input) {
+    for (int calls = 0; input->left > 0 && calls < 32; calls++) {
+        uint8_t what = take_u8(input);
+        uint64_t n = what & 0x80 ? take_u64(input) : take_u8(input);
+        uint64_t now = take_u64(input);
+        uint64_t used;
+        tollgate_decision_t decision, peeked;
+        memset(&decision, 0, sizeof decision);
+        memset(&peeked, 0, sizeof peeked);
+        switch (what & 7) {
+        case 0:
+            tollgate_try_acquire_at(limiter, n, now);
+            break;
+        case 1: {
+            int promised = tollgate_peek_at(limiter, n, now, &peeked);
+            int status = tollgate_check_at(limiter, n, now, &decision);
+            plausible(promised, &peeked, n);
+            plausible(status, &decision, n);
+            CHECK_EQ(promised, status);
+            break;
+        }
+        case 2:
+            plausible(tollgate_peek_at(limiter, n, now, &decision), &decision, n);
+            break;
+        case 3:
+            known(tollgate_usage_at(limiter, (uint32_t)n, now, &used));
+            break;
+        case 4:
+            known(tollgate_check_at(limiter, n, now, NULL));
+            break;
+        case 5:
+            known(tollgate_check(limiter, n, &decision));
+            break;
+        case 6: {
+            tollgate_config_t config;
+            memset(&config, 0, sizeof config);
+            config.struct_size = sizeof config;
+            known(tollgate_get_config(limiter, &config));
+            break;
+        }
+        default:
+            known(tollgate_reset(limiter));
+        }
+    }
+}
+
+/* Memory of exactly the length asked for, so that a sanitizer sees a byte too much. */
+static void *memory_of(size_t length) {
+    void *memory = NULL;
+    CHECK(posix_memalign(&memory, tollgate_align(), length) == 0);
+    memset(memory, 0, length);
+    return memory;
+}
+
+static void take_config(struct input *input, tollgate_config_t *config) {
+    uint8_t likely = take_u8(input);
+    take(input, config, sizeof *config);
+    /* Most inputs should come past the first checks. */
+    if (likely & 1) {
+        config->struct_size = sizeof *config;
+        memset(config->reserved, 0, sizeof config->reserved);
+    }
+    if (likely & 2) {
+        config->algorithm &= 7;
+        config->clock &= 7;
+        config->rule_count &= 7;
+        config->flags = config->shards = 0;
+    }
+    if (likely & 4) {
+        for (int i = 0; i < TOLLGATE_MAX_RULES; i++) {
+            config->rules[i].limit &= 0xFFF;
+        }
+    }
+}
+
+static void config_target(struct input *input) {
+    tollgate_config_t config;
+    take_config(input, &config);
+    size_t length = 0;
+    int sized = tollgate_size(&config, &length);
+    known(sized);
+    if (sized == TOLLGATE_OK && length > BYTES_MAX) {
+        return;
+    }
+    tollgate_limiter_t *limiter = NULL;
+    int created = tollgate_create(&config, &limiter);
+    known(created);
+    CHECK_EQ(created == TOLLGATE_OK, limiter != NULL);
+    if (limiter != NULL) {
+        call(limiter, input);
+        tollgate_destroy(limiter);
+    }
+}
+
+/* Some initialized memory with some of it overwritten: what attach lets pass must be safe to call. */
+static void attach_target(struct input *input) {
+    tollgate_config_t config;
+    take_config(input, &config);
+    size_t length = 0;
+    if (tollgate_size(&config, &length) != TOLLGATE_OK || length > BYTES_MAX) {
+        return;
+    }
+    unsigned char *memory = memory_of(length);
+    tollgate_limiter_t *limiter = NULL;
+    int initialized = tollgate_init_in(memory, length, &config, &limiter);
+    known(initialized);
+    for (uint8_t changes = take_u8(input) & 15; changes > 0; changes--) {
+        uint64_t place = take_u64(input);
+        memory[place % length] ^= take_u8(input);
+    }
+    limiter = NULL;
+    int attached = tollgate_attach_in(memory, length, &limiter);
+    known(attached);
+    CHECK_EQ(attached == TOLLGATE_OK, limiter != NULL);
+    if (limiter != NULL) {
+        call(limiter, input);
+    }
+    free(memory);
+}
+
+/* Memory that nobody has initialized, of any length. */
+static void bytes_target(struct input *input) {
+    size_t length = take_u64(input) % 4096 + 1;
+    unsigned char *memory = memory_of(length);
+    take(input, memory, length);
+    tollgate_limiter_t *limiter = NULL;
+    int attached = tollgate_attach_in(memory, length, &limiter);
+    known(attached);
+    CHECK_EQ(attached == TOLLGATE_OK, limiter != NULL);
+    free(memory);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static void (*const targets[])(struct input *) = {config_target, attach_target, bytes_target};
+    struct input input = {data, size};
+    targets[take_u8(&input) % 3](&input);
+    return 0;
+}
+
+#ifdef REPLAY
+int main(int argc, char **argv) {
+    static uint8_t bytes[1 << 16];
+    CHECK(argc > 1);
+    for (int i = 1; i < argc; i++) {
+        FILE *file = fopen(argv[i], "rb");
+        CHECK(file != NULL);
+        size_t size = fread(bytes, 1, sizeof bytes, file);
+        CHECK(fclose(file) == 0);
+        LLVMFuzzerTestOneInput(bytes, size);
+    }
+    printf("fuzz: %d inputs\n", argc - 1);
+    return 0;
+}
+#endif

@@ -1,0 +1,89 @@
+/* A profiler's signal arrives inside a call, and its handler calls the same limiter. Nobody waits for anybody, and the
+ * two together get the limit, exactly. */
+#include "program.h"
+
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define LIMIT 1000
+#define T0 (7 * SECOND)
+#define INSIDE 200 /* signals that shall arrive inside a call */
+
+static tollgate_limiter_t *volatile limiter;
+static volatile uint64_t now;
+static volatile sig_atomic_t inside;      /* the interrupted thread is between the start and the end of a call */
+static volatile sig_atomic_t interrupted; /* signals that arrived there */
+static volatile sig_atomic_t taken;       /* permits given to the handler */
+static volatile sig_atomic_t done;
+static pthread_t worker;
+
+static void on_profile(int number) {
+    (void)number;
+    if (!pthread_equal(pthread_self(), worker)) {
+        return; /* the timer of the process picks any of its threads */
+    }
+    tollgate_decision_t decision;
+    interrupted += inside;
+    taken += tollgate_try_acquire_at(limiter, 1, now);
+    int status = tollgate_check_at(limiter, 1, now, &decision);
+    CHECK(status == TOLLGATE_OK || status == TOLLGATE_REFUSED);
+    taken += status == TOLLGATE_OK;
+}
+
+/* The timer ticks too seldom to hit a call often; this asks for a signal all the time. */
+static void *sender(void *argument) {
+    (void)argument;
+    struct timespec pause = {0, 20000};
+    while (!done) {
+        CHECK(pthread_kill(worker, SIGPROF) == 0);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+/* Window after window, until enough signals have come. In each the two together get the limit. */
+static void run(uint32_t algorithm) {
+    tollgate_config_t config = program_config(algorithm, LIMIT, SECOND);
+    limiter = program_create(&config);
+    now = T0;
+    interrupted = taken = done = 0;
+    pthread_t id;
+    CHECK(pthread_create(&id, NULL, sender, NULL) == 0);
+    uint64_t admitted = 0, windows = 0;
+    for (; interrupted < INSIDE || taken < INSIDE; windows++) {
+        bool admit;
+        do {
+            inside = 1;
+            admit = tollgate_try_acquire_at(limiter, 1, now);
+            inside = 0;
+            admitted += admit;
+        } while (admit);
+        now += 2 * SECOND;
+    }
+    done = 1;
+    CHECK(pthread_join(id, NULL) == 0);
+    while (tollgate_try_acquire_at(limiter, 1, now)) {
+        admitted++;
+    }
+    CHECK_EQ(admitted + (uint64_t)taken, (windows + 1) * LIMIT);
+    printf("signal: algorithm %u: %d signals inside a call, %d permits to the handler, %llu windows\n", algorithm,
+           (int)interrupted, (int)taken, (unsigned long long)windows);
+    tollgate_destroy(limiter);
+}
+
+int main(void) {
+    alarm(60); /* a call that waits for what it has interrupted would wait for ever */
+    worker = pthread_self();
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_profile;
+    action.sa_flags = SA_RESTART;
+    CHECK(sigaction(SIGPROF, &action, NULL) == 0);
+    struct itimerval every = {{0, 1000}, {0, 1000}};
+    CHECK(setitimer(ITIMER_PROF, &every, NULL) == 0);
+    run(TOLLGATE_LOG);
+    run(TOLLGATE_WINDOW);
+    run(TOLLGATE_TOKEN_BUCKET);
+    return 0;
+}

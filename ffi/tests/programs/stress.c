@@ -1,0 +1,182 @@
+/* 2 to 8 threads on one limiter: exact totals, and no window of recorded times over the limit.
+ *
+ * It is run as it is, under AddressSanitizer, UndefinedBehaviorSanitizer, ThreadSanitizer and valgrind. */
+#include "program.h"
+
+#define LIMIT 1000
+#define T0 (7 * SECOND)
+
+/* What all threads of a round share. */
+struct round {
+    tollgate_limiter_t *limiter;
+    const tollgate_config_t *config; /* set: each thread initializes the memory itself */
+    void *memory;
+    size_t length;
+    pthread_barrier_t gate;
+    unsigned calls;
+    uint64_t cost_max;
+};
+
+struct hand {
+    struct round *round;
+    uint64_t seed;
+    uint64_t admitted;
+    uint64_t refused;
+    uint64_t *times; /* of single admissions, when the time runs */
+};
+
+static void *at_one_instant(void *argument) {
+    struct hand *hand = argument;
+    struct round *round = hand->round;
+    pthread_barrier_wait(&round->gate);
+    tollgate_limiter_t *limiter = round->limiter;
+    if (round->config != NULL) {
+        CHECK_EQ(tollgate_init_in(round->memory, round->length, round->config, &limiter), TOLLGATE_OK);
+    }
+    for (unsigned call = 0; call < round->calls; call++) {
+        uint64_t cost = 1 + program_random(&hand->seed) % round->cost_max;
+        if (tollgate_try_acquire_at(limiter, cost, T0)) {
+            hand->admitted += cost;
+        } else {
+            hand->refused++;
+        }
+    }
+    return NULL;
+}
+
+static void *while_time_runs(void *argument) {
+    struct hand *hand = argument;
+    struct round *round = hand->round;
+    pthread_barrier_wait(&round->gate);
+    for (unsigned call = 0; call < round->calls; call++) {
+        tollgate_decision_t decision;
+        int status = tollgate_check_at(round->limiter, 1, program_now(), &decision);
+        CHECK(status == TOLLGATE_OK || status == TOLLGATE_REFUSED);
+        CHECK_EQ(decision.allowed, status == TOLLGATE_OK);
+        CHECK_EQ(decision.limit, LIMIT);
+        if (status == TOLLGATE_OK) {
+            CHECK_EQ(decision.retry_after_ns, 0);
+            hand->times[hand->admitted++] = decision.now_ns;
+        } else {
+            CHECK(decision.retry_after_ns > 0);
+            hand->refused++;
+        }
+    }
+    return NULL;
+}
+
+/* Runs the threads to their end and returns the permits that they were given. */
+static uint64_t run(struct round *round, unsigned threads, void *(*body)(void *), struct hand *hands) {
+    pthread_t ids[THREADS_MAX];
+    uint64_t admitted = 0;
+    CHECK(pthread_barrier_init(&round->gate, NULL, threads) == 0);
+    for (unsigned i = 0; i < threads; i++) {
+        hands[i].round = round;
+        hands[i].seed = 0x9E3779B97F4A7C15u + i;
+        hands[i].admitted = hands[i].refused = 0;
+        CHECK(pthread_create(&ids[i], NULL, body, &hands[i]) == 0);
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        CHECK(pthread_join(ids[i], NULL) == 0);
+        CHECK_EQ(hands[i].admitted > 0 || hands[i].refused > 0, 1);
+        admitted += hands[i].admitted;
+    }
+    CHECK(pthread_barrier_destroy(&round->gate) == 0);
+    return admitted;
+}
+
+/* Permits still to be had at T0, one by one. */
+static uint64_t drain(tollgate_limiter_t *limiter) {
+    uint64_t drained = 0;
+    while (tollgate_try_acquire_at(limiter, 1, T0)) {
+        drained++;
+    }
+    return drained;
+}
+
+/* All threads together get the limit, not one permit more or fewer, whatever each asks for. */
+static void exact_totals(uint32_t algorithm, unsigned threads, uint64_t cost_max) {
+    tollgate_config_t config = program_config(algorithm, LIMIT, SECOND);
+    config.max_cost = (uint32_t)cost_max;
+    struct round round = {.limiter = program_create(&config), .calls = LIMIT, .cost_max = cost_max};
+    struct hand hands[THREADS_MAX];
+    uint64_t admitted = run(&round, threads, at_one_instant, hands);
+    uint64_t left = drain(round.limiter);
+    CHECK(left < cost_max);
+    CHECK_EQ(admitted + left, LIMIT);
+    uint64_t used = 0;
+    CHECK_EQ(tollgate_usage_at(round.limiter, 0, T0, &used), TOLLGATE_OK);
+    CHECK_EQ(used, LIMIT);
+    tollgate_destroy(round.limiter);
+}
+
+/* The same in the caller's memory, which every thread initializes for itself at once. */
+static void exact_totals_in_place(uint32_t algorithm, unsigned threads) {
+    tollgate_config_t config = program_config(algorithm, LIMIT, SECOND);
+    size_t length = 0;
+    CHECK_EQ(tollgate_size(&config, &length), TOLLGATE_OK);
+    void *memory = NULL;
+    CHECK(posix_memalign(&memory, tollgate_align(), length) == 0);
+    memset(memory, 0, length);
+    struct round round = {
+        .config = &config, .memory = memory, .length = length, .calls = LIMIT, .cost_max = 1};
+    struct hand hands[THREADS_MAX];
+    CHECK_EQ(run(&round, threads, at_one_instant, hands), LIMIT);
+    tollgate_limiter_t *limiter = NULL;
+    CHECK_EQ(tollgate_attach_in(memory, length, &limiter), TOLLGATE_OK);
+    CHECK_EQ(drain(limiter), 0);
+    free(memory);
+}
+
+static int by_value(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Of the recorded times any LIMIT + 1 in a row span at least a window. */
+static void no_window_over_the_limit(uint32_t algorithm, unsigned threads, unsigned calls) {
+    const uint64_t window_ns = 2000000;
+    tollgate_config_t config = program_config(algorithm, LIMIT, window_ns);
+    struct round round = {.limiter = program_create(&config), .calls = calls, .cost_max = 1};
+    struct hand hands[THREADS_MAX];
+    size_t count = 0;
+    for (unsigned i = 0; i < threads; i++) {
+        hands[i].times = malloc(calls * sizeof *hands[i].times);
+        CHECK(hands[i].times != NULL);
+    }
+    uint64_t admitted = run(&round, threads, while_time_runs, hands);
+    uint64_t *times = malloc((size_t)admitted * sizeof *times);
+    CHECK(times != NULL);
+    for (unsigned i = 0; i < threads; i++) {
+        memcpy(times + count, hands[i].times, (size_t)hands[i].admitted * sizeof *times);
+        count += (size_t)hands[i].admitted;
+        free(hands[i].times);
+    }
+    CHECK(count >= LIMIT);
+    qsort(times, count, sizeof *times, by_value);
+    for (size_t i = LIMIT; i < count; i++) {
+        CHECK(times[i] - times[i - LIMIT] >= window_ns);
+    }
+    free(times);
+    tollgate_destroy(round.limiter);
+}
+
+int main(int argc, char **argv) {
+    static const uint32_t algorithms[] = {TOLLGATE_LOG, TOLLGATE_WINDOW, TOLLGATE_TOKEN_BUCKET, TOLLGATE_COMPACT};
+    unsigned rounds = program_rounds(argc, argv, 10);
+    for (unsigned round = 0; round < rounds; round++) {
+        for (unsigned threads = 2; threads <= THREADS_MAX; threads++) {
+            for (size_t a = 0; a < sizeof algorithms / sizeof *algorithms; a++) {
+                exact_totals(algorithms[a], threads, 1);
+                exact_totals(algorithms[a], threads, 3);
+            }
+            exact_totals_in_place(TOLLGATE_LOG, threads);
+            exact_totals_in_place(TOLLGATE_WINDOW, threads);
+            exact_totals_in_place(TOLLGATE_TOKEN_BUCKET, threads);
+            no_window_over_the_limit(TOLLGATE_LOG, threads, 4 * LIMIT);
+            no_window_over_the_limit(TOLLGATE_WINDOW, threads, 4 * LIMIT);
+        }
+    }
+    printf("stress: %u rounds, 2 to %d threads\n", rounds, THREADS_MAX);
+    return 0;
+}
