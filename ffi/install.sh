@@ -74,7 +74,7 @@ fill ffi/packaging/tollgateConfigVersion.cmake.in >"$work/tollgateConfigVersion.
 
 lib=$destdir$libdir
 install -d "$destdir$prefix/include/tollgate" "$lib/pkgconfig" "$lib/cmake/tollgate"
-install -m 644 ffi/include/tollgate/tollgate.h ffi/include/tollgate/tollgate.hpp "$destdir$prefix/include/tollgate"
+install -m 644 ffi/include/tollgate/* "$destdir$prefix/include/tollgate"
 install -m 755 "$built/libtollgate.so" "$lib/libtollgate.so.$version"
 ln -sf "libtollgate.so.$version" "$lib/$soname"
 ln -sf "$soname" "$lib/libtollgate.so"
