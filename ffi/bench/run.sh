@@ -17,7 +17,7 @@ ${CC:-cc} --version | head -1
 build() {
     local name=$1
     shift
-    ${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror -I"$prefix/include" bench.c "$inlined" -o "$work/bench" "$@"
+    ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -I"$prefix/include" bench.c "$inlined" -o "$work/bench" "$@"
     echo
     "$work/bench" "$name" "${arguments[@]}"
 }
