@@ -38,13 +38,16 @@ seal() {
     ${AR:-ar} rcs "$2" "$work/tollgate.o"
 }
 
-# What a program that links the archive needs besides libc, which every compiler adds.
+# What a program that links the archive needs besides what every C compiler adds: libc, and its own run-time library in
+# the form, shared or static, that suits the program.
 private_libraries() {
-    local header=
-    case " $* " in *" --no-default-features "*) header='#![no_std]' ;; esac
-    printf '%s\n' "$header" | rustc --crate-type staticlib --crate-name probe --print native-static-libs \
-        ${CARGO_BUILD_TARGET:+--target "$CARGO_BUILD_TARGET"} -C panic=abort -o "$work/probe.a" - 2>&1 |
-        sed -n 's/.*native-static-libs: *//p' | sed 's/ *-lc$//'
+    case " $* " in *" --no-default-features "*) return ;; esac
+    rustc --crate-type staticlib --crate-name probe --print native-static-libs -C panic=abort \
+        ${CARGO_BUILD_TARGET:+--target "$CARGO_BUILD_TARGET"} -o "$work/probe.a" - </dev/null 2>&1 |
+        awk 'sub(/.*native-static-libs:/, "") {
+            for (i = 1; i <= NF; i++)
+                if ($i != "-lc" && $i != "-lgcc_s") { printf "%s%s", separator, $i; separator = " " }
+        }'
 }
 
 cargo build --quiet --profile ffi -p tollgate-ffi --lib "$@"

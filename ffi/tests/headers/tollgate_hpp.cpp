@@ -1,0 +1,48 @@
+/* tollgate.hpp as the first and only header, twice, in any C++ from C++14, without exceptions and run-time types too.
+ * Every member is used once: what is not used of a template is hardly looked at. */
+#include <tollgate/tollgate.hpp>
+#include <tollgate/tollgate.hpp>
+
+int use(void *memory, std::size_t length);
+
+/* The hot path promises not to throw. */
+template <class Limiter>
+void promises(Limiter &limiter, std::chrono::steady_clock::time_point time) {
+    static_assert(noexcept(limiter.try_acquire()), "");
+    static_assert(noexcept(limiter.try_acquire(1)), "");
+    static_assert(noexcept(limiter.try_acquire_at(1, time)), "");
+    static_assert(noexcept(limiter.check()), "");
+    static_assert(noexcept(limiter.peek_at(1, time)), "");
+}
+
+int use(void *memory, std::size_t length) {
+    using namespace std::chrono;
+    auto config = tollgate::config(TOLLGATE_WINDOW, 10, seconds(1)).rule(20, minutes(1)).clock(TOLLGATE_CLOCK_MONOTONIC);
+    config.buckets(10).burst(0).max_cost(2).flags(TOLLGATE_STATS).seed(0).phase(milliseconds(1));
+    if (config.size() != length || config.raw()->rule_count != 2) {
+        return TOLLGATE_E_SIZE;
+    }
+    auto shared = tollgate::limiter_ref::init_in(memory, length, config);
+    auto found = tollgate::limiter_ref::attach_in(memory, length);
+    auto owned = tollgate::limiter::create(config);
+    promises(shared, steady_clock::now());
+    promises(owned, steady_clock::now());
+    tollgate::limiter moved(static_cast<tollgate::limiter &&>(owned));
+    owned = static_cast<tollgate::limiter &&>(moved);
+    tollgate::limiter_ref borrowed(owned.raw());
+    bool admitted = shared.try_acquire() && found.try_acquire(2) && borrowed.try_acquire_at(1, steady_clock::now());
+    auto decision = found.check();
+    nanoseconds wait = decision.retry_after() + decision.next_after() + decision.reset_after() + decision.now();
+    std::uint64_t used = decision.reason() + decision.rule() + decision.limit() + decision.remaining();
+    decision = found.check_at(1, seconds(7));
+    decision = found.peek(1);
+    decision = found.peek_at(1, system_clock::now());
+    int status = decision.status() | decision.error() | static_cast<int>(decision.raw().allowed);
+    status |= found.reserve(1, wait) | found.reserve_at(1, seconds(7), wait) | found.usage_at(0, hours(1), used);
+    tollgate_stats_t stats;
+    status |= found.stats(stats) | shared.reset() | owned.error();
+    tollgate::coarse coarse(milliseconds(1));
+    tollgate::coarse still(static_cast<tollgate::coarse &&>(coarse));
+    tollgate_destroy(owned.release());
+    return admitted && decision && still && used > 0 ? status : coarse.error();
+}
