@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/ffi"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 target=$(rustc -vV | sed -n 's/^host: //p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -88,7 +88,7 @@ alone=(-Wl,--defsym=rust_eh_personality=0)
 instrumented() {
     local name=$1
     shift
-    run env RUSTC_BOOTSTRAP=1 RUSTFLAGS="$*" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/$name" \
+    run env RUSTC_BOOTSTRAP=1 RUSTFLAGS="$*" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/ffi-$name" \
         cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --target "$target" \
         --config 'profile.ffi.lto="off"'
 }
@@ -105,7 +105,7 @@ step_tsan() {
     "${fixed[@]}" true 2>/dev/null || fixed=()
     for name in stress race; do
         run gcc -std=gnu11 -g -O1 "${warnings[@]}" -fsanitize=thread -I"$prefix/include" -c "$programs/$name.c" -o "$work/$name.o"
-        run gcc "$work/$name.o" "$CARGO_TARGET_DIR/tsan/$target/ffi/libtollgate.a" -o "$work/$name-tsan" \
+        run gcc "$work/$name.o" "$CARGO_TARGET_DIR/ffi-tsan/$target/ffi/libtollgate.a" -o "$work/$name-tsan" \
             -Wl,--whole-archive "$runtime" -Wl,--no-whole-archive -lpthread -lm -ldl -lrt -lgcc_s "${alone[@]}"
     done
     # A canary first: a race inside the library. If it is not reported, the run is void.
@@ -127,7 +127,7 @@ step_fuzz() {
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
         -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer
     run clang -std=gnu11 -g -O1 "${warnings[@]}" -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-        -I"$prefix/include" ffi/tests/fuzz/fuzz.c "$CARGO_TARGET_DIR/fuzz/$target/ffi/libtollgate.a" -o "$work/fuzz" "${alone[@]}"
+        -I"$prefix/include" ffi/tests/fuzz/fuzz.c "$CARGO_TARGET_DIR/ffi-fuzz/$target/ffi/libtollgate.a" -o "$work/fuzz" "${alone[@]}"
     mkdir "$work/corpus"
     quietly "$work/fuzz" -max_total_time="${FUZZ_SECONDS:-10}" -timeout=5 -max_len=512 -print_final_stats=1 -verbosity=0 \
         -artifact_prefix="${FUZZ_ARTIFACTS:-$work/}" "$work/corpus" ffi/tests/fuzz/inputs

@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 prefix=$(realpath "${1:?where tollgate is installed}")
 shift
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/../../target}/inlined"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/../../target}/ffi-inlined"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

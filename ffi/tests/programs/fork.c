@@ -1,5 +1,6 @@
 /* fork while other threads acquire. A child has the one thread that forked: nothing that another one held may be
- * missing to it. In shared memory parent and children together get the limit, exactly. */
+ * missing to it, nor the thread that keeps the coarse clock. In shared memory parent and children together get the
+ * limit, exactly. */
 #include "program.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,10 @@ struct shared {
 static struct shared *shared;
 static tollgate_limiter_t *in_shared_memory;
 static tollgate_limiter_t *on_the_heap;
-static tollgate_limiter_t *with_a_clock;
+static const uint32_t clocks[] = {TOLLGATE_CLOCK_PRECISE, TOLLGATE_CLOCK_COARSE, TOLLGATE_CLOCK_MONOTONIC,
+                                  TOLLGATE_CLOCK_BOOTTIME};
+#define CLOCKS (sizeof clocks / sizeof *clocks)
+static tollgate_limiter_t *with_a_clock[CLOCKS];
 static atomic_bool stop;
 
 static void *acquire(void *argument) {
@@ -29,7 +33,9 @@ static void *acquire(void *argument) {
             atomic_fetch_add(&shared->admitted, 1);
         }
         tollgate_try_acquire_at(on_the_heap, 1, T0);
-        tollgate_try_acquire(with_a_clock);
+        for (size_t i = 0; i < CLOCKS; i++) {
+            tollgate_try_acquire(with_a_clock[i]);
+        }
     }
     return NULL;
 }
@@ -48,7 +54,16 @@ static int child(void) {
         drained++;
     }
     CHECK_EQ(used + drained, LIMIT);
-    CHECK(tollgate_check(with_a_clock, 1, NULL) >= TOLLGATE_OK);
+    struct timespec pause = {0, 2000000};
+    uint64_t before[CLOCKS];
+    for (size_t i = 0; i < CLOCKS; i++) {
+        CHECK(tollgate_check(with_a_clock[i], 1, NULL) >= TOLLGATE_OK);
+        before[i] = tollgate_now_ns(clocks[i]);
+    }
+    nanosleep(&pause, NULL);
+    for (size_t i = 0; i < CLOCKS; i++) {
+        CHECK(tollgate_now_ns(clocks[i]) - before[i] >= 1000000); /* it goes on */
+    }
     return 0;
 }
 
@@ -56,8 +71,12 @@ int main(int argc, char **argv) {
     unsigned children = program_rounds(argc, argv, 60);
     tollgate_config_t config = program_config(TOLLGATE_LOG, LIMIT, SECOND);
     on_the_heap = program_create(&config);
-    config.clock = TOLLGATE_CLOCK_MONOTONIC;
-    with_a_clock = program_create(&config);
+    tollgate_coarse_t *coarse = NULL;
+    CHECK_EQ(tollgate_coarse_start(100000, &coarse), TOLLGATE_OK);
+    for (size_t i = 0; i < CLOCKS; i++) {
+        config.clock = clocks[i];
+        with_a_clock[i] = program_create(&config);
+    }
     config.clock = TOLLGATE_CLOCK_CALLER;
     size_t length = 0;
     CHECK_EQ(tollgate_size(&config, &length), TOLLGATE_OK);
@@ -91,7 +110,10 @@ int main(int argc, char **argv) {
     }
     CHECK_EQ(atomic_load(&shared->admitted) + left, LIMIT);
     tollgate_destroy(on_the_heap);
-    tollgate_destroy(with_a_clock);
+    for (size_t i = 0; i < CLOCKS; i++) {
+        tollgate_destroy(with_a_clock[i]);
+    }
+    tollgate_coarse_stop(coarse);
     CHECK(munmap(memory, length) == 0);
     printf("fork: %u children\n", children);
     return 0;

@@ -138,6 +138,23 @@ static void exact_totals_in_place(uint32_t algorithm, unsigned threads) {
     free(memory);
 }
 
+/* With two rules the tighter one is the limit, and the other is charged the same. */
+static void of_two_rules(uint32_t algorithm, unsigned threads) {
+    tollgate_config_t config = program_config(algorithm, 2 * LIMIT, 10 * SECOND);
+    config.rule_count = 2;
+    config.rules[1].limit = LIMIT;
+    config.rules[1].window_ns = SECOND;
+    struct round round = {.limiter = program_create(&config), .calls = LIMIT, .cost_max = 1};
+    struct hand hands[THREADS_MAX];
+    CHECK_EQ(run(&round, threads, at_one_instant, hands), LIMIT);
+    for (uint32_t rule = 0; rule < 2; rule++) {
+        uint64_t used = 0;
+        CHECK_EQ(tollgate_usage_at(round.limiter, rule, T0, &used), TOLLGATE_OK);
+        CHECK_EQ(used, LIMIT);
+    }
+    tollgate_destroy(round.limiter);
+}
+
 static int by_start(const void *left, const void *right) {
     uint64_t a = ((const struct span *)left)->from, b = ((const struct span *)right)->from;
     return (a > b) - (a < b);
@@ -184,7 +201,8 @@ static void no_window_over_the_limit(uint32_t algorithm, unsigned threads, unsig
 }
 
 int main(int argc, char **argv) {
-    static const uint32_t algorithms[] = {TOLLGATE_LOG, TOLLGATE_WINDOW, TOLLGATE_TOKEN_BUCKET, TOLLGATE_COMPACT};
+    static const uint32_t algorithms[] = {TOLLGATE_LOG,        TOLLGATE_WINDOW,       TOLLGATE_FIXED,
+                                          TOLLGATE_TWO_WINDOW, TOLLGATE_TOKEN_BUCKET, TOLLGATE_COMPACT};
     size_t count = sizeof algorithms / sizeof *algorithms;
     unsigned rounds = program_rounds(argc, argv, 10);
     if (argc > 2) {
@@ -200,6 +218,8 @@ int main(int argc, char **argv) {
             exact_totals_in_place(TOLLGATE_LOG, threads);
             exact_totals_in_place(TOLLGATE_WINDOW, threads);
             exact_totals_in_place(TOLLGATE_TOKEN_BUCKET, threads);
+            of_two_rules(TOLLGATE_LOG, threads);
+            of_two_rules(TOLLGATE_WINDOW, threads);
             no_window_over_the_limit(TOLLGATE_LOG, threads, 4 * LIMIT);
             no_window_over_the_limit(TOLLGATE_WINDOW, threads, 4 * LIMIT);
         }
