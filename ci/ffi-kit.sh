@@ -84,7 +84,7 @@ step_sanitizers() {
 # Builds the static library with every function instrumented, in a folder of its own: instrumented NAME FLAG..
 # Without std, of which there is only a copy without instruments. What is left of alloc's unwinding, which optimisation
 # of the whole would drop, names a function of std that is never called.
-alone=(-Wl,--defsym=rust_eh_personality=0)
+alone=("-Wl,--defsym=rust_eh_personality=0")
 instrumented() {
     local name=$1
     shift
@@ -176,7 +176,7 @@ consumers() {
 step_consumers() {
     local lib
     lib=lib/$(gcc -print-multiarch)
-    run env DESTDIR="$work/stage" PREFIX=/opt/tollgate LIBDIR=/opt/tollgate/$lib ffi/install.sh
+    run env DESTDIR="$work/stage" PREFIX=/opt/tollgate LIBDIR="/opt/tollgate/$lib" ffi/install.sh
     consumers "$work/stage/opt/tollgate" "$work/stage/opt/tollgate/$lib"
     run mv "$work/stage/opt/tollgate" "$work/moved"
     consumers "$work/moved" "$work/moved/$lib"

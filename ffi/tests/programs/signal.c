@@ -11,17 +11,19 @@
 #define INSIDE 200 /* signals that shall arrive inside a call */
 
 static tollgate_limiter_t *volatile limiter;
+static tollgate_limiter_t *with_a_clock[2];
 static volatile uint64_t now;
 static volatile sig_atomic_t inside;      /* the interrupted thread is between the start and the end of a call */
 static volatile sig_atomic_t interrupted; /* signals that arrived there */
 static volatile sig_atomic_t taken;       /* permits given to the handler */
-static volatile sig_atomic_t done;
+static volatile sig_atomic_t done = 1;    /* there is no limiter to call */
 static pthread_t worker;
 
 static void on_profile(int number) {
     (void)number;
-    if (!pthread_equal(pthread_self(), worker)) {
-        return; /* the timer of the process picks any of its threads */
+    /* The timer of the process picks any of its threads. */
+    if (done || !pthread_equal(pthread_self(), worker)) {
+        return;
     }
     tollgate_decision_t decision;
     interrupted += inside;
@@ -29,6 +31,8 @@ static void on_profile(int number) {
     int status = tollgate_check_at(limiter, 1, now, &decision);
     CHECK(status == TOLLGATE_OK || status == TOLLGATE_REFUSED);
     taken += status == TOLLGATE_OK;
+    tollgate_try_acquire(with_a_clock[0]);
+    tollgate_try_acquire(with_a_clock[1]);
 }
 
 /* The timer ticks too seldom to hit a call often; this asks for a signal all the time. */
@@ -56,6 +60,8 @@ static void run(uint32_t algorithm) {
         do {
             inside = 1;
             admit = tollgate_try_acquire_at(limiter, 1, now);
+            tollgate_try_acquire(with_a_clock[0]);
+            tollgate_try_acquire(with_a_clock[1]);
             inside = 0;
             admitted += admit;
         } while (admit);
@@ -75,6 +81,11 @@ static void run(uint32_t algorithm) {
 int main(void) {
     alarm(60); /* a call that waits for what it has interrupted would wait for ever */
     worker = pthread_self();
+    tollgate_config_t config = program_config(TOLLGATE_LOG, LIMIT, SECOND);
+    config.clock = TOLLGATE_CLOCK_PRECISE;
+    with_a_clock[0] = program_create(&config);
+    config.clock = TOLLGATE_CLOCK_MONOTONIC;
+    with_a_clock[1] = program_create(&config);
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_profile;
@@ -85,5 +96,7 @@ int main(void) {
     run(TOLLGATE_LOG);
     run(TOLLGATE_WINDOW);
     run(TOLLGATE_TOKEN_BUCKET);
+    tollgate_destroy(with_a_clock[0]);
+    tollgate_destroy(with_a_clock[1]);
     return 0;
 }
