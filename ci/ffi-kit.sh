@@ -117,7 +117,7 @@ step_tsan() {
         echo "tsan: void: the canary is not reported inside the library (exit $status)"
         return 1
     fi
-    run env TSAN_OPTIONS=exitcode=66 "${fixed[@]}" "$work/stress-tsan" 1 lock-free
+    run env TSAN_OPTIONS=exitcode=66 "${fixed[@]}" "$work/stress-tsan" 1 tsan
 }
 
 step_fuzz() {
