@@ -38,11 +38,14 @@ struct hand {
     struct span *spans; /* of single admissions, when the time runs */
 };
 
-/* The limiter in the memory of the round: made by the first threads, awaited by the others. */
+/* The limiter in the memory of the round: made by the first threads, awaited by the others. A maker lets them go first,
+ * so that nothing but the publication orders what they read. */
 static tollgate_limiter_t *in_place(const struct round *round, unsigned index) {
     tollgate_limiter_t *limiter = NULL;
     if (index < round->initializers) {
+        struct timespec pause = {0, 1000000};
         CHECK_EQ(tollgate_init_in(round->memory, round->length, round->config, &limiter), TOLLGATE_OK);
+        nanosleep(&pause, NULL);
         return limiter;
     }
     int status;
