@@ -176,6 +176,12 @@ consumers() {
 
 step_consumers() {
     local lib
+    # The program that the README begins with, as it tells to build it.
+    awk '/^```/ {if (inside) exit; inside = /^```c$/; next} inside' ffi/README.md >"$work/limit.c"
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    # shellcheck disable=SC2046
+    run cc "$work/limit.c" $(pkg-config --cflags --libs tollgate) -o "$work/limit"
+    [ "$(LD_LIBRARY_PATH=$prefix/lib "$work/limit")" = pass ] || { echo "consumers: the program of the README does not pass"; return 1; }
     lib=lib/$(gcc -print-multiarch)
     run env DESTDIR="$work/stage" PREFIX=/opt/tollgate LIBDIR="/opt/tollgate/$lib" ffi/install.sh
     consumers "$work/stage/opt/tollgate" "$work/stage/opt/tollgate/$lib"
