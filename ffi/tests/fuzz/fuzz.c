@@ -4,10 +4,6 @@
  * input that once broke something (inputs/). The first byte of an input picks the target. */
 #include "../programs/program.h"
 
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/time.h>
-
 /* A limiter may be as large as memory. Here the interesting ones are small. */
 #define BYTES_MAX (1u << 16)
 
@@ -107,26 +103,6 @@ static void call(tollgate_limiter_t *limiter, struct input *input, bool trusted)
     }
 }
 
-/* Where a call that found no end goes on. */
-static sigjmp_buf given_up;
-
-static void give_up(int number) {
-    (void)number;
-    siglongjmp(given_up, 1);
-}
-
-/* The same on a limiter that is not trusted. In a state that no history leads to, a call may look for ever for a moment
- * at which it is of a piece; it keeps inside of the memory all the same, and holds nothing that it would leave behind. */
-static void call_for_a_while(tollgate_limiter_t *limiter, struct input *input) {
-    struct itimerval start = {{0, 0}, {0, 1000}}, stop = {{0, 0}, {0, 0}};
-    CHECK(signal(SIGVTALRM, give_up) != SIG_ERR);
-    if (sigsetjmp(given_up, 1) == 0) {
-        CHECK(setitimer(ITIMER_VIRTUAL, &start, NULL) == 0);
-        call(limiter, input, false);
-    }
-    CHECK(setitimer(ITIMER_VIRTUAL, &stop, NULL) == 0);
-}
-
 /* Memory of exactly the length asked for, so that a sanitizer sees a byte too much. */
 static void *memory_of(size_t length) {
     void *memory = NULL;
@@ -175,7 +151,7 @@ static void config_target(struct input *input) {
     }
 }
 
-/* Some initialized memory with some of it overwritten or cut off: what attach lets pass must be safe to call. */
+/* Some initialized memory with some of it overwritten or cut off: what attach lets pass keeps inside of it, and every call ends. */
 static void attach_target(struct input *input) {
     tollgate_config_t config;
     take_config(input, &config);
@@ -204,7 +180,7 @@ static void attach_target(struct input *input) {
     known(attached);
     CHECK_EQ(attached == TOLLGATE_OK, limiter != NULL);
     if (limiter != NULL) {
-        call_for_a_while(limiter, input);
+        call(limiter, input, false);
     }
     free(memory);
 }
