@@ -4,6 +4,8 @@
  * input that once broke something (inputs/). The first byte of an input picks the target. */
 #include "../programs/program.h"
 
+#include <unistd.h>
+
 /* A limiter may be as large as memory. Here the interesting ones are small. */
 #define BYTES_MAX (1u << 16)
 
@@ -210,6 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 int main(int argc, char **argv) {
     static uint8_t bytes[1 << 16];
     CHECK(argc > 1);
+    alarm(20); /* a call that finds no end is a failure, too */
     for (int i = 1; i < argc; i++) {
         FILE *file = fopen(argv[i], "rb");
         CHECK(file != NULL);
