@@ -31,7 +31,7 @@ REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
 MUTANTS = [
     # --- the log, unit form
     ("unit: check, then store", "log unit", UNIT, [(
-        "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1",
+        "slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).ok()?; // O5, L1",
         "slot.store(at.slot(end.pos), Release);")], DIES),
     ("unit: the hint is stored, not swapped", "log unit", UNIT, [(
         "log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
@@ -52,8 +52,8 @@ MUTANTS = [
         "} else if !unmoved(log, end) {\n        return None;\n    }",
         "} else if !unmoved(log, end) {\n        return Some(false);\n    }")], DIES),
     ("unit: refuse on contention", "log unit", UNIT, [(
-        "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1\n    Some(true)",
-        "Some(slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).is_ok())")], DIES),
+        "slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).ok()?; // O5, L1\n    Some(true)",
+        "Some(slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).is_ok())")], DIES),
     ("unit: parity ignored", "log unit", UNIT, [(
         "if slot.is_of(Pos(hint.0)) {", "if slot.0 >> 63 != 0 {")], DIES),
     ("unit: no walk from the hint", "log unit", UNIT, [(
