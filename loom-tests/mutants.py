@@ -85,11 +85,11 @@ MUTANTS = [
         "age.0 >= self.past", "age.0 > self.past")], DIES),
     # --- the log, form with costs
     ("costs: check, then store", "log costs", COSTS, [(
-        "log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1",
+        "log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).ok()?; // O4, L1",
         "log.state.head().head.store(next, crate::sync::Release);")], DIES),
     ("costs: refuse on contention", "log costs", COSTS, [(
-        "log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1\n    Some(true)",
-        "Some(log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).is_ok())")], DIES),
+        "log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).ok()?; // O4, L1\n    Some(true)",
+        "Some(log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).is_ok())")], DIES),
     ("costs: no fill", "log costs", COSTS, [(
         "    let end = newest.end(log);\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n",
         "    let end = newest.end(log);\n    if true { return Some(true); }\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n")],
@@ -97,7 +97,7 @@ MUTANTS = [
     ("costs: fill without re-check", "log costs", COSTS, [(
         "    if !unmoved(log, newest) {\n        return None;\n    }\n    let filled", "    let filled")], DIES),
     ("costs: fill stores", "log costs", COSTS, [(
-        "let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
+        "let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, Release, Relaxed); // O5",
         "let _ = old; log.ring.slot_at(log.state, index).store(filled, crate::sync::Release);")], DIES),
     ("costs: fill from the end down", "log costs", COSTS, [(
         "    for _ in 0..unfilled {\n        let old = load(first);",
@@ -133,7 +133,7 @@ MUTANTS = [
     ("costs: proposal without check", "log costs", COSTS, [(
         "        if unmoved(log, newest) {\n            let _ = word.compare_exchange(proposed,", "        if true {\n            let _ = word.compare_exchange(proposed,")], DIES),
     ("costs: proposal stored", "log costs", COSTS, [(
-        "let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), AcqRel, Relaxed); // O7",
+        "let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), Release, Relaxed); // O7",
         "word.store(Base(base.wrapping_sub(sign)), crate::sync::Release);")], DIES),
     ("costs: the base in use overwritten", "log costs", COSTS, [(
         "let bank = 1 - bank_of(newest.seen);", "let bank = bank_of(newest.seen);")], DIES),
