@@ -152,21 +152,21 @@ MUTANTS = [
         "if base.cast_signed() <= counts.cast_signed() {", "if base <= counts {")], DIES),
     # --- the counter
     ("counter: check, then store", "counter", WINDOW, [(
-        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1",
+        "state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1",
         "state.store(Mark(next), crate::sync::Release);")], DIES),
     ("counter: a glance checks, then stores", "counter", WINDOW, [(
-        "match state.compare_exchange(seen, next, AcqRel, Relaxed) {",
+        "match state.compare_exchange(seen, next, Release, Relaxed) {",
         "state.store(next, crate::sync::Release);\n        match Ok::<Mark, Mark>(seen) {")], DIES),
     ("counter: refuse on contention", "counter", WINDOW, [(
-        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1\n        Some(true)",
-        "Some(state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).is_ok())")], DIES),
+        "state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1\n        Some(true)",
+        "Some(state.compare_exchange(seen, Mark(next), Release, Relaxed).is_ok())")], DIES),
     ("counter: a glance refuses on contention", "counter", WINDOW, [(
         "Err(_) => Some(self.contend(now, cost)),", "Err(_) => Some(false),")], DIES),
     ("counter: no turn", "counter", WINDOW, [(
-        "            self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
+        "            self.state.head().compare_exchange(seen, turning, Release, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
         "            self.fill(turning, newest + 1);\n")], DIES),
     ("counter: the turn is stored", "counter", WINDOW, [(
-        "self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3",
+        "self.state.head().compare_exchange(seen, turning, Release, Relaxed).ok()?; // O3",
         "self.state.head().store(turning, crate::sync::Release);")], DIES),
     ("counter: no start totals", "counter", WINDOW, [(
         "            self.fill(turning, newest + 1);\n", "")], DIES),
@@ -179,7 +179,7 @@ MUTANTS = [
         "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
         "for passed in (first.max(newest.saturating_sub(self.reach))..=newest).rev() {")], DIES),
     ("counter: start total stored", "counter", WINDOW, [(
-        "let _ = slot.compare_exchange(old, start, AcqRel, Relaxed); // O4",
+        "let _ = slot.compare_exchange(old, start, Release, Relaxed); // O4",
         "slot.store(start, crate::sync::Release);")], DIES),
     ("counter: start totals without their bucket's order", "counter", WINDOW, [(
         "if self.bucket(old) < passed {", "if self.bucket(old) != passed {")], DIES),
