@@ -4,15 +4,15 @@
     loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these
     loom-tests/mutants.py --deep [NAME..]   random schedules find them: those of DEEP, or those named
 
-Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks. A text that
-is not found exactly once is an error: mutants follow the code. `LIVES` names the reason why no model can notice.
+Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks: first the model
+that README.md says has killed it. A text that is not found exactly once is an error: mutants follow the code. `LIVES`
+names the reason why no model can notice.
 """
 
-import os, pathlib, shutil, subprocess, sys, time
+import concurrent.futures, os, pathlib, queue, re, shutil, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
-TREE = TARGET / "tree"
 
 DIES, VOID = "dies", "void"
 
@@ -280,15 +280,38 @@ MUTANTS = [
 DEEP = ["counter: no turn", "costs: fill without re-check", "unit: a look believes a later lap"]
 
 
-def copy_tree():
-    shutil.rmtree(TREE, ignore_errors=True)
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                           cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
-    for name in filter(None, names):
-        source, copy = ROOT / name, TREE / name
-        if source.is_file():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)  # As new: what an interrupted run has built is stale.
+class Copy:
+    """A copy of the tree, with a target folder beside it."""
+
+    def __init__(self, number):
+        self.tree, self.target = TARGET / f"{number}/tree", TARGET / f"{number}/target"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                               cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        for name in filter(None, names):
+            source, copy = ROOT / name, self.tree / name
+            if source.is_file():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, copy)  # As new: what an interrupted run has built is stale.
+
+    def cargo(self, *args, deep=False):
+        flags = "--cfg tollgate_loom -Awarnings" + (" --cfg tollgate_shuttle" if deep else "")
+        env = dict(os.environ, CARGO_TARGET_DIR=str(self.target), RUSTFLAGS=flags, CARGO_INCREMENTAL="1",
+                   CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0", CARGO_PROFILE_MODEL_STRIP="true")
+        return subprocess.run(["cargo", *args], cwd=self.tree, env=env, capture_output=True, text=True)
+
+    def run(self, models, *options, deep=False):
+        """What the models say of the tree as it stands."""
+        built = self.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models", deep=deep)
+        if built.returncode != 0:
+            raise SystemExit(f"mutants.py: does not build\n{built.stderr}")
+        command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill"]
+        done = subprocess.run([self.target / "model/tollgate-models", *command, "--processes", "1", *options,
+                               *filter(None, [models])], capture_output=True, text=True)
+        if deep and done.returncode == 0:
+            return "survives"
+        said = done.stdout if done.returncode == 0 else done.stderr
+        return (said.strip().splitlines() or [""])[-1].removeprefix("tollgate-models: ")
 
 
 def apply(changes, text, name):
@@ -299,21 +322,27 @@ def apply(changes, text, name):
     return text
 
 
-def run(models, *options, deep=False):
-    flags = "--cfg tollgate_loom -Awarnings" + (" --cfg tollgate_shuttle" if deep else "")
-    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS=flags,
-               CARGO_INCREMENTAL="1", CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0",
-               CARGO_PROFILE_MODEL_STRIP="true")
-    build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
-    built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
-    if built.returncode != 0:
-        sys.exit(f"mutants.py: does not build\n{built.stderr}")
-    command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill", *options]
-    command = [str(TARGET / "target/model/tollgate-models"), *command] + ([models] if models else [])
-    done = subprocess.run(command, capture_output=True, text=True)
-    if deep and done.returncode == 0:
-        return "survives"
-    return (done.stdout.strip().splitlines() or [""])[-1] if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+def killers():
+    """Which model has killed which mutant, by the table."""
+    rows = re.findall(r"^\| (.+?) \| killed by (.+): [^:|]+ \|", (ROOT / "loom-tests/README.md").read_text(), re.M)
+    return dict(rows)
+
+
+def each(copies, items, work):
+    """Does `work` on every item, each in a free copy of the tree."""
+    free = queue.SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def one(item):
+        copy = free.get()
+        try:
+            return work(copy, item)
+        finally:
+            free.put(copy)
+
+    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
+        return list(pool.map(one, items))
 
 
 def main():
@@ -324,26 +353,30 @@ def main():
         sys.exit("mutants.py: DEEP names a mutant that there is not")
     for name, _, file, changes, _ in MUTANTS:
         apply(changes, (ROOT / file).read_text(), name)
-    copy_tree()
-    said = run("", "--bound", "1", deep=deep)
+    start, first = time.time(), killers()
+    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), len(wanted)))]
+    said = copies[0].run("", "--bound", "1", deep=deep)
     if not said.endswith("survives"):
         sys.exit(f"mutants.py: void, a model breaks without any mutant: {said}")
     print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
-    faults = 0
-    for name, models, file, changes, expected in wanted:
-        start, path = time.time(), TREE / file
+
+    def kill(copy, mutant):
+        name, models, file, changes, expected = mutant
+        began, path = time.time(), copy.tree / file
         text = (ROOT / file).read_text()
         path.write_text(apply(changes, text, name))
-        said = run(models, deep=deep).removeprefix("tollgate-models: ")
+        said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
         path.write_text(text)
         survives = said.endswith("survives")
         right = {DIES: said.startswith("killed by"), VOID: "no verdict" in said}.get(expected, survives)
         if isinstance(expected, LIVES) and right:
             said = f"survives: {expected}"
-        faults += not right
-        print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - start:.0f} s |", flush=True)
+        print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - began:.0f} s |", flush=True)
+        return right
+
+    faults = each(copies, wanted, kill).count(False)
     killed = len(wanted) - faults - sum(isinstance(m[4], LIVES) for m in wanted)
-    print(f"{killed} of {len(wanted)} killed, {faults} not as expected")
+    print(f"{killed} of {len(wanted)} killed, {faults} not as expected; {time.time() - start:.0f} s")
     sys.exit(faults > 0)
 
 
