@@ -2,29 +2,32 @@
 """Breaks the core in one place at a time and expects the models to notice.
 
     loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these
+    loom-tests/mutants.py --third N     every third of them, from the N-th
     loom-tests/mutants.py --deep [NAME..]   random schedules find them: those of DEEP, or those named
+    loom-tests/mutants.py --lines [TEXT..]  deletes one statement after the other from what admits in the log and the
+                                        counter (those that contain one of the texts), and expects the compiler, a
+                                        model or a test to notice, or the line to stand in lines.txt with a reason
 
 Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks: first the model
-that README.md says has killed it. A text that is not found exactly once is an error: mutants follow the code. `LIVES`
-names the reason why no model can notice.
+that README.md says has killed it. A text that is not found exactly once is an error: mutants follow the code. `TESTED`
+mutants are for the core's own tests, since no model can notice: a call may be judged in the bucket of any rival, and that
+a refusal stores nothing is a property of one thread.
 """
 
-import concurrent.futures, os, pathlib, queue, re, shutil, subprocess, sys, time
+import concurrent.futures, os, pathlib, queue, re, shutil, signal, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
 
-DIES, VOID = "dies", "void"
-
-
-class LIVES(str):
-    pass
+DIES, TESTED, VOID = "dies", "tested", "void"
+# Beyond this a test or a model is taken for one that does not end.
+SECONDS_MAX = 150
 
 
 UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs", "ring", "mod"))
 WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
-REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
+REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -226,7 +229,7 @@ MUTANTS = [
     ("counter: a refusal turns", "counter", WINDOW, [(
         "        if !self.fits(seen, bucket, cost)? {\n            return Some(false);\n        }\n",
         "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(false);\n        }\n")],
-     LIVES("a call may be judged in the bucket of any rival anyway; that a refusal stores nothing is a property test")),
+     TESTED),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
         "match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {",
@@ -270,14 +273,37 @@ MUTANTS = [
     ("rebased: the source read before the newest time", "rebased", REBASED, [(
         "let offset = self.offset(); // O1\n", "let offset = self.offset(); // O1\n            let source = self.source.now();\n"), (
         "let time = self.source.now() + offset;", "let time = source + offset;")], DIES),
+    # --- the lock
+    ("lock: check, then set", "compact", LOCK, [(
+        "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3",
+        "self.held.load(Acquire) == 0 && { self.held.store(1, Relaxed); true }")], DIES),
+    ("lock: not waited for", "compact", LOCK, [("while !self.try_hold() {", "if !self.try_hold() {")], DIES),
     # --- the door
     ("the door hands out real atomics", "", DOOR, [(
-        "use tollgate_check::sync::AtomicU64;", "use core::sync::atomic::AtomicU64;")], VOID),
+        "use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};",
+        "use core::sync::atomic::AtomicU64; use tollgate_check::sync::{UnsafeCell, spin_loop};")], VOID),
 ]
 
 
 # What shows that the random schedules of `ci/deep.sh` find what is rare.
 DEEP = ["counter: no turn", "costs: fill without re-check", "unit: a look believes a later lap"]
+
+
+def bounded(command, **options):
+    """Runs a command and what it starts, for SECONDS_MAX at most."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          **options) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+def failed_test(done):
+    failed = re.search(r"^failures:\n    (\S+)", done.stdout, re.M)
+    return f"the test {failed[1]}" if failed else "a test that does not build"
 
 
 class Copy:
@@ -300,14 +326,24 @@ class Copy:
                    CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0", CARGO_PROFILE_MODEL_STRIP="true")
         return subprocess.run(["cargo", *args], cwd=self.tree, env=env, capture_output=True, text=True)
 
+    def models(self, models, *options, command=("kill",)):
+        return bounded([self.target / "model/tollgate-models", *command, "--processes", "1", *options,
+                        *filter(None, [models])])
+
+    def test(self):
+        """The core's own tests, without the model."""
+        env = dict(os.environ, CARGO_TARGET_DIR=str(self.target / "test"), RUSTFLAGS="-Awarnings",
+                   CARGO_PROFILE_DEV_OPT_LEVEL="1", CARGO_PROFILE_DEV_DEBUG="0")
+        tests = ["cargo", "test", "--quiet", "-p", "tollgate", "--lib", "--test", "contract", "--", "--skip", "threads::"]
+        return bounded(tests, cwd=self.tree, env=env)
+
     def run(self, models, *options, deep=False):
         """What the models say of the tree as it stands."""
         built = self.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models", deep=deep)
         if built.returncode != 0:
             raise SystemExit(f"mutants.py: does not build\n{built.stderr}")
         command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill"]
-        done = subprocess.run([self.target / "model/tollgate-models", *command, "--processes", "1", *options,
-                               *filter(None, [models])], capture_output=True, text=True)
+        done = self.models(models, *options, command=command)
         if deep and done.returncode == 0:
             return "survives"
         said = done.stdout if done.returncode == 0 else done.stderr
@@ -345,10 +381,113 @@ def each(copies, items, work):
         return list(pool.map(one, items))
 
 
+# What admits: for each file the models that run it. Of these functions, up to the impls named in OTHER_IMPLS.
+ADMITS = {UNIT: "log unit", COSTS: "log costs", RING: "log", LOG: "log", WINDOW: "counter"}
+OTHER_FUNCTIONS = {"builder", "width", "bytes", "clear", "look", "look_from", "rules", "max_cost"}
+OTHER_IMPLS = re.compile(r"^// === impl (\w*Look|\w+Builder) ===|^#\[cfg\(test\)\]", re.M)
+
+
+def statements(file):
+    """Each statement of what admits: its function, and its lines (from, to). Comments and attributes are none."""
+    text = (ROOT / file).read_text()
+    end = OTHER_IMPLS.search(text)
+    lines = text[:end.start() if end else len(text)].split("\n")
+    code = [re.sub(r"//.*|'.'", "", line).rstrip() for line in lines]
+    depth = lambda i: sum((c in "([{") - (c in ")]}") for c in code[i])
+    function, body, found = None, 0, []
+    for i, line in enumerate(code):
+        start = re.match(r" *(?:pub(?:\(\w+\))? )?fn (\w+)", line)
+        if start and body <= 0:
+            function, body = start[1], 0
+            opened = False
+        if function is None:
+            continue
+        before, body = body, body + depth(i)
+        if not opened:
+            opened = body > 0 and line.endswith("{")
+            continue
+        if body <= 0:
+            function = None
+            continue
+        if function in OTHER_FUNCTIONS or not line.strip() or line.strip()[0] in ")]}#":
+            continue
+        last, level = i, depth(i)
+        while level > 0 or not (code[last].endswith((";", "}", ",", "{")) or code[last + 1].strip().startswith("}")):
+            last += 1
+            level += depth(last)
+        found.append((function, i, last))
+    return found
+
+
+def lines_main(texts):
+    listed = {}
+    for line in (ROOT / "loom-tests/lines.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, reason = line.partition(" | ")
+            listed[name.strip()] = reason.strip()
+    work = []
+    for file in ADMITS:
+        lines, seen = (ROOT / file).read_text().split("\n"), {}
+        for function, first, last in statements(file):
+            words = re.sub(r" *//.*", "", lines[first]).strip()
+            name = f"{file.removeprefix('src/algorithm/')} {function}: {words}"
+            seen[name] = seen.get(name, 0) + 1
+            name += f" #{seen[name]}" if seen[name] > 1 else ""
+            if any(part in name for part in texts or [""]):
+                work.append((name, file, lines[:first] + lines[last + 1:]))
+    start = time.time()
+    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), len(work)))]
+
+    def notices(copy, file):
+        if copy.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models").returncode != 0:
+            return "the compiler"
+        for options in (["--bound", "1"], ["test"], []):
+            try:
+                if options == ["test"]:
+                    done = copy.test()
+                else:
+                    done = copy.models(ADMITS[file], *options)
+            except subprocess.TimeoutExpired:
+                return "does not end"
+            if options == ["test"] and done.returncode != 0:
+                return failed_test(done)
+            if options != ["test"] and done.returncode == 0:
+                return (done.stdout.strip().splitlines() or [""])[-1].removeprefix("killed by ")
+        return None
+
+    def delete(copy, item):
+        name, file, kept = item
+        path = copy.tree / file
+        path.write_text("\n".join(kept))
+        killer = notices(copy, file)
+        path.write_text((ROOT / file).read_text())
+        right = (killer is None) == (name in listed)
+        told = killer or f"nothing: {listed.get(name, 'NOT LISTED')}"
+        print(f"| `{name}` | {told if right else told + ' NOT AS LISTED' * (name in listed)} |", flush=True)
+        return right, killer
+
+    print("| without | what notices |\n|---|---|", flush=True)
+    results = each(copies, work, delete)
+    gone = [] if texts else [name for name in listed if all(name != known for known, _, _ in work)]
+    count = lambda test: sum(1 for _, killer in results if test(killer))
+    faults = [right for right, _ in results].count(False)
+    print(f"{len(work)} statements: {count(lambda k: k == 'the compiler')} do not compile without, "
+          f"{count(lambda k: k and k != 'the compiler')} are noticed by models or tests, {count(lambda k: not k)} by nothing; "
+          f"{faults} not as lines.txt says; {time.time() - start:.0f} s")
+    if gone:
+        print(f"mutants.py: listed, but no such statement: {gone}")
+    sys.exit(faults > 0 or bool(gone))
+
+
 def main():
+    if "--lines" in sys.argv[1:]:
+        lines_main([arg for arg in sys.argv[1:] if arg != "--lines"])
     deep, names = "--deep" in sys.argv[1:], [arg for arg in sys.argv[1:] if arg != "--deep"]
-    names = names or (DEEP if deep else [""])
-    wanted = [m for m in MUTANTS if any(part in m[0] for part in names)]
+    if names[:1] == ["--third"]:
+        wanted = [m for i, m in enumerate(MUTANTS) if i % 3 == int(names[1]) or m[4] == VOID]
+    else:
+        names = names or (DEEP if deep else [""])
+        wanted = [m for m in MUTANTS if any(part in m[0] for part in names)]
     if deep and len(wanted) < len(names):
         sys.exit("mutants.py: DEEP names a mutant that there is not")
     for name, _, file, changes, _ in MUTANTS:
@@ -365,18 +504,18 @@ def main():
         began, path = time.time(), copy.tree / file
         text = (ROOT / file).read_text()
         path.write_text(apply(changes, text, name))
-        said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
+        if expected == TESTED:
+            done = copy.test()
+            said = f"killed by {failed_test(done)}" if done.returncode != 0 else "survives"
+        else:
+            said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
         path.write_text(text)
-        survives = said.endswith("survives")
-        right = {DIES: said.startswith("killed by"), VOID: "no verdict" in said}.get(expected, survives)
-        if isinstance(expected, LIVES) and right:
-            said = f"survives: {expected}"
+        right = "no verdict" in said if expected == VOID else said.startswith("killed by")
         print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - began:.0f} s |", flush=True)
         return right
 
     faults = each(copies, wanted, kill).count(False)
-    killed = len(wanted) - faults - sum(isinstance(m[4], LIVES) for m in wanted)
-    print(f"{killed} of {len(wanted)} killed, {faults} not as expected; {time.time() - start:.0f} s")
+    print(f"{len(wanted)} mutants, {faults} not as expected; {time.time() - start:.0f} s")
     sys.exit(faults > 0)
 
 

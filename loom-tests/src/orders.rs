@@ -4,7 +4,12 @@
 //! `--long`, all of them). A weakening that breaks none survives, unless it lets a call see old values without end. It has to stand in the list of survivors with its reason; one that
 //! stands there and dies must leave the list.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use tollgate_check::{Check, Outcome, Row, Site, SiteOrder, Weakening};
 
@@ -52,7 +57,10 @@ pub fn orders(options: &Options) -> Result<(), String> {
     let mut models = options.models();
     models.retain(|model| model.expect == Expect::Pass);
     let listed = list()?;
-    let jobs = jobs(&models, &listed);
+    let (jobs, sites) = jobs(&models, &listed);
+    if options.only.is_empty() {
+        all_reached(&sites, &listed)?;
+    }
     if !pool::is_copy() {
         println!("{} weakenings, bound {}", jobs.len() - 1, options.bound);
         println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
@@ -78,7 +86,9 @@ pub fn orders(options: &Options) -> Result<(), String> {
     let count = |what| results.iter().filter(|result| *result == what).count();
     let seconds = start.elapsed().as_secs_f64();
     println!("{} of {} weakenings killed, {seconds:.0} s", count(KILLED), jobs.len() - 1);
-    let unknown = |name: &&String| jobs.iter().all(|job| job.name != **name);
+    let unknown = |name: &&String| {
+        !home().join("../src").join(name.as_str()).is_file() && jobs.iter().all(|job| job.name != **name)
+    };
     let gone: Vec<_> = listed.iter().map(|(name, _)| name).filter(unknown).collect();
     if options.only.is_empty() && !gone.is_empty() {
         return Err(format!("listed, but no such weakening: {gone:?}"));
@@ -90,7 +100,7 @@ pub fn orders(options: &Options) -> Result<(), String> {
 }
 
 /// Every weakening of every order that the models reach, and those listed as survivors all at once.
-fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> Vec<Job<'a>> {
+fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, Vec<Site>) {
     let mut source = Source::default();
     // A site and its operation, with the models that reach it.
     let mut sites: BTreeMap<(Site, &'static str), (SiteOrder, Vec<Runs<'_>>)> = BTreeMap::new();
@@ -120,7 +130,50 @@ fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> Vec<Job<'a>> {
     // Rather than each process its own long one at the end.
     jobs.sort_by_key(|job| listed.iter().all(|(listed, _)| *listed != job.name));
     jobs.insert(0, Job { name: TOGETHER.into(), weakenings: together, models: all });
-    jobs
+    (jobs, sites.into_keys().map(|(site, _)| site).collect())
+}
+
+/// Whether every order in the core stands at a site that some model reaches, or in a file that the list names.
+fn all_reached(sites: &[Site], listed: &[(String, String)]) -> Result<(), String> {
+    let mut unreached = Vec::new();
+    let orders = ["Acquire", "Release", "AcqRel", "SeqCst", "Relaxed"];
+    for path in files(&home().join("../src")).map_err(|error| format!("the core's source: {error}"))? {
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = path.strip_prefix(home().join("..")).expect("listed below it").display().to_string();
+        if listed.iter().any(|(name, _)| file.ends_with(name)) {
+            continue;
+        }
+        let code = text
+            .lines()
+            .take_while(|line| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"));
+        for (number, line) in (1..).zip(code) {
+            let code = line.split("//").next().unwrap_or_default();
+            let is_word =
+                |order: &&str| code.split(|c: char| !c.is_alphanumeric()).any(|word| word == *order);
+            let used = !code.contains(" use ") && code.contains('(') && orders.iter().any(is_word);
+            // A call that is broken over lines has its site above.
+            let here = |site: &&Site| {
+                file.ends_with(site.file) && (number - 2..=number).contains(&i64::from(site.line))
+            };
+            if used && !sites.iter().any(|site| here(&site)) {
+                unreached.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    if unreached.is_empty() { Ok(()) } else { Err(format!("no model reaches\n{}", unreached.join("\n"))) }
+}
+
+fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            all.extend(files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push(path);
+        }
+    }
+    Ok(all)
 }
 
 /// Which model the weakening breaks.
