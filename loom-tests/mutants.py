@@ -14,14 +14,14 @@ mutants are for the core's own tests, since no model can notice: a call may be j
 a refusal stores nothing is a property of one thread.
 """
 
-import concurrent.futures, os, pathlib, queue, re, shutil, signal, subprocess, sys, time
+import concurrent.futures, os, pathlib, queue, re, resource, shutil, signal, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
 
 DIES, TESTED, VOID = "dies", "tested", "void"
-# Beyond this a test or a model is taken for one that does not end.
-SECONDS_MAX = 150
+# Seconds of a processor, beyond which a test or a model is taken for one that does not end.
+SECONDS_MAX = 300
 
 
 UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs", "ring", "mod"))
@@ -289,16 +289,17 @@ MUTANTS = [
 DEEP = ["counter: no turn", "costs: fill without re-check", "unit: a look believes a later lap"]
 
 
+class DoesNotEnd(Exception):
+    pass
+
+
 def bounded(command, **options):
-    """Runs a command and what it starts, for SECONDS_MAX at most."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                          **options) as process:
-        try:
-            stdout, stderr = process.communicate(timeout=SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+    """Runs a command. Each process that it starts has so many seconds of a processor, however busy the machine is."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_MAX, SECONDS_MAX))
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, **options)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise DoesNotEnd
+    return done
 
 
 def failed_test(done):
@@ -447,7 +448,7 @@ def lines_main(texts):
                     done = copy.test()
                 else:
                     done = copy.models(ADMITS[file], *options)
-            except subprocess.TimeoutExpired:
+            except DoesNotEnd:
                 return "does not end"
             if options == ["test"] and done.returncode != 0:
                 return failed_test(done)
