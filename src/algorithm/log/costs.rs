@@ -42,7 +42,7 @@ use super::{
 };
 use crate::{
     Nanos,
-    sync::{AcqRel, Acquire, Relaxed},
+    sync::{Acquire, Relaxed, Release},
 };
 
 /// The head and the newest time it names. Good while the head is still the one read.
@@ -165,7 +165,7 @@ fn unmoved(log: OnLog<'_>, newest: &Newest) -> bool {
 
 #[inline(always)]
 fn claim(log: OnLog<'_>, newest: &Newest, next: Head) -> Option<bool> {
-    log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1
+    log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).ok()?; // O4, L1
     Some(true)
 }
 
@@ -194,7 +194,7 @@ fn fill_one(log: OnLog<'_>, newest: &Newest, pos: Pos, index: Index, old: Slot) 
     }
     let filled = Stamp::new(newest.time).slot(pos);
     // Beaten: somebody wrote this very value, or the head has moved and the claim will fail.
-    let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5
+    let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, Release, Relaxed); // O5
     Some(())
 }
 
@@ -236,7 +236,7 @@ fn switch_bank(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<
         let half = log.span_mask.div_ceil(2);
         let base = at.as_nanos().saturating_sub(half) & !(half - 1);
         if unmoved(log, newest) {
-            let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), AcqRel, Relaxed); // O7
+            let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), Release, Relaxed); // O7
         }
         return None;
     }
