@@ -303,6 +303,21 @@ mod tests {
         assert_eq!(log.check_at(1, halves(40)).unwrap().at, halves(40));
     }
 
+    /// An old head beside a base that is only proposed yet: the base in use looks like a leftover.
+    #[test]
+    fn a_late_caller_proposes_nothing_over_the_base_in_use() {
+        let log = log(5);
+        let old = read(log.on());
+        while log.on().state.head().head.load(Acquire) == old.seen {
+            attempt(log.on(), 1, halves(10)); // O1
+        }
+        assert_eq!(attempt(log.on(), 1, halves(20)), None, "dies, having proposed");
+        let proposed = log.on().state.head().bases[bank_of(old.seen)].load(Acquire).0; // O6
+        let torn = Newest { seen: old.seen, time: Nanos::from_nanos(proposed) };
+        assert_eq!(switch_bank(log.on(), &torn, 1, halves(50)), None);
+        assert_eq!(log.check_at(1, halves(10)).unwrap().at, halves(10));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
