@@ -24,6 +24,6 @@ run() {
 }
 
 install bsdutils binutils clang cmake g++ gcc libc6-dev libclang-rt-dev make pkg-config procps python3 valgrind
-for job in lint unit ffi ffi-kit no_std replay instructions bench-smoke models-smoke tsan stress deep; do
+for job in lint unit ffi ffi-kit no_std replay instructions bench-smoke loom mutants tsan stress deep; do
     run "ci/$job.sh"
 done

@@ -6,7 +6,7 @@
 #[cfg(all(tollgate_loom, any(not(feature = "loom"), feature = "std")))]
 compile_error!("--cfg tollgate_loom needs --no-default-features --features loom; run ci/loom.sh");
 
-pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 mod lock;
 pub(crate) use lock::{Guard, Lock};

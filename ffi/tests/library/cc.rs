@@ -27,13 +27,17 @@ pub(crate) fn is_bare() -> bool {
     compile_and_run("is_bare", Link::Static, &[]).trim() == "1"
 }
 
-/// Builds the library beside the tests.
+/// Builds the library beside the tests, as they are built.
 fn build() -> PathBuf {
-    run(Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "tollgate-ffi"])
-        .current_dir(root()));
     let test = env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().to_owned()
+    let folder = test.ancestors().nth(2).unwrap();
+    let profile = match folder.file_name().and_then(OsStr::to_str).unwrap() {
+        "debug" => "dev",
+        other => other,
+    };
+    let arguments = ["build", "--quiet", "--package", "tollgate-ffi", "--profile", profile];
+    run(Command::new(env!("CARGO")).args(arguments).current_dir(root()));
+    folder.to_owned()
 }
 
 /// What a command prints, which must succeed.

@@ -54,6 +54,11 @@ fn a_state_is_looked_at_before_it_is_trusted() {
 }
 
 #[test]
+fn looking_stores_nothing() {
+    compile_and_run("read_only", Link::Static, &[]);
+}
+
+#[test]
 fn what_is_asked_for_is_counted() {
     compile_and_run("counted", Link::Static, &[]);
 }

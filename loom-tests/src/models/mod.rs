@@ -2,6 +2,7 @@
 
 mod clock;
 mod counter;
+mod locked;
 mod log;
 mod words;
 
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Model> {
     log::add(&mut models);
     counter::add(&mut models);
     words::add(&mut models);
+    locked::add(&mut models);
     clock::add(&mut models);
     models
 }
