@@ -253,11 +253,12 @@ impl fmt::Display for Unfit {
 // === impl Limiter ===
 
 impl Limiter {
-    /// Itself, asked yes or no.
-    pub(crate) fn algorithm(self) -> Box<dyn Algorithm> {
+    /// Asks for a permit: whether it is admitted, now or out of the queue.
+    #[inline]
+    pub(crate) fn admits_at(&self, now: Nanos) -> bool {
         match self {
-            Self::Gate(gate) => gate,
-            Self::Queue(queue) => queue,
+            Self::Gate(gate) => gate.try_acquire_at(1, now),
+            Self::Queue(queue) => queue.reserve_at(1, now).is_ok(),
         }
     }
 

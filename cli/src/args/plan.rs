@@ -47,8 +47,9 @@ Order:
   the order of the lines
 
 Memory:
-  about 100 MiB for sorting; for each window, up to 32 bytes for each request within it; about 100
-  bytes for each key; in a nameless temporary file (in TMPDIR, else /var/tmp) some 10 bytes a line
+  about 100 MiB for sorting; for each length of window, about 60 bytes for each request within one;
+  about 200 bytes for each key; for a log of more than some million lines a nameless temporary file
+  (in TMPDIR; where that is not set, in /var/tmp) of some 10 bytes a line
 
 Exit codes:
   0    done, also when some lines could not be read (they are counted and the first ones shown),

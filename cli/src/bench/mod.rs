@@ -20,7 +20,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tollgate::{Algorithm, Clock, Coarse, CoarseError, Precise, Rule};
+use tollgate::{Clock, Coarse, CoarseError, Precise, Rule};
 
 pub(crate) use self::proof::{Proof, prove};
 use crate::lineup::{Limiter, Name, Settings, Unfit};
@@ -129,10 +129,10 @@ pub(crate) fn row(
     for tried in 1.. {
         let limiter = limiter(name, answer)?;
         let run = match clock {
-            Time::Precise => timed(threads, time, &*limiter, &Precise::new()),
+            Time::Precise => timed(threads, time, &limiter, &Precise::new()),
             Time::Coarse => {
                 let guard = Coarse::start(RESOLUTION).map_err(Error::Clock)?;
-                timed(threads, time, &*limiter, &guard.clock())
+                timed(threads, time, &limiter, &guard.clock())
             }
         };
         let went = if answer == Answer::Admitted { run.admitted } else { run.calls - run.admitted };
@@ -174,23 +174,23 @@ pub(crate) fn slow(rows: &[Row]) -> Vec<&'static str> {
 }
 
 /// A limiter whose calls all go one way.
-fn limiter(name: Name, answer: Answer) -> Result<Box<dyn Algorithm>, Error> {
+fn limiter(name: Name, answer: Answer) -> Result<Limiter, Error> {
     match (answer, name) {
         (Answer::Admitted, Name::Log | Name::Compact | Name::Sampled | Name::Wheel) => {
-            Ok(build(name, PLENTY, Duration::from_millis(1))?.algorithm())
+            build(name, PLENTY, Duration::from_millis(1))
         }
         // Those that only count: as many as they can, in a window that does not end.
         (Answer::Admitted, _) => {
             let built = CALLS.ilog2() + 1..62;
             let built = built.rev().find_map(|bits| build(name, 1 << bits, AGES).ok());
-            built.map_or_else(|| build(name, CALLS, AGES), Ok).map(Limiter::algorithm)
+            built.map_or_else(|| build(name, CALLS, AGES), Ok)
         }
         (Answer::Refused, _) => {
             // So long that nothing comes back meanwhile.
-            let limiter = build(name, 1_000, Duration::from_secs(30 * 86_400))?.algorithm();
+            let limiter = build(name, 1_000, Duration::from_secs(30 * 86_400))?;
             let now = Precise::new().now();
             // At most two windows' worth, and a queue: less than a hundred thousand.
-            let full = (0..100_000).any(|_| !limiter.try_acquire_at(1, now));
+            let full = (0..100_000).any(|_| !limiter.admits_at(now));
             let astray = Error::Astray { name, answer, went: 0, calls: 100_000 };
             if full { Ok(limiter) } else { Err(astray) }
         }
@@ -202,8 +202,8 @@ fn build(name: Name, limit: u64, window: Duration) -> Result<Limiter, Error> {
     settings.build(name, 0).map_err(|why| Error::Unfit { name, why })
 }
 
-fn timed(threads: usize, time: Duration, limiter: &dyn Algorithm, clock: &(impl Clock + Sync)) -> Run {
-    on_threads(threads, time, || black_box(limiter).try_acquire_at(1, clock.now()))
+fn timed(threads: usize, time: Duration, limiter: &Limiter, clock: &(impl Clock + Sync)) -> Run {
+    on_threads(threads, time, || black_box(limiter).admits_at(clock.now()))
 }
 
 /// Calls `ask` from so many threads at once until the time, or the calls, are up.

@@ -139,7 +139,7 @@ impl Film {
         let named = outcomes.iter().map(name).zip(&self.timelines);
         let series = named.map(|(name, timeline)| Series { name, timeline: timeline.clone() }).collect();
         let traffic = Traffic { by: limit, timeline: &traffic };
-        let occupancy = Occupancy { limit: rule.limit, window_ns, series };
+        let occupancy = Occupancy { limit: rule.limit, window_ns, keys: None, series };
         let panels: [&dyn Panel; 2] = [&traffic, &occupancy];
         picture::sheet(&panels)
     }

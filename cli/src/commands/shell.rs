@@ -19,15 +19,13 @@ pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
 pub(crate) fn man(command: Option<&str>) -> Result<(), Failure> {
     let mut tool = Cli::command();
     tool.build();
-    let about = match command.and_then(|name| tool.find_subcommand(name).cloned()) {
-        Some(command) => {
-            let name = format!("tollgate-{}", command.get_name());
-            command.display_name(name)
-        }
-        None => tool,
+    let source = format!("tollgate {}", tool.get_version().unwrap_or_default());
+    let (title, about) = match command.and_then(|name| tool.find_subcommand(name).cloned()) {
+        Some(command) => (format!("tollgate-{}", command.get_name()), command),
+        None => ("tollgate".to_owned(), tool),
     };
     let mut page = Vec::new();
-    Man::new(about).render(&mut page)?;
+    Man::new(about).title(title).source(source).render(&mut page)?;
     Ok(write(&page)?)
 }
 

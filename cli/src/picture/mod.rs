@@ -53,9 +53,6 @@ pub(crate) const PALETTE: [(RGBColor, &str); 10] = [
     (TEAL, "#39c5cf"),
 ];
 
-/// Colours of several lines, in the order in which they are used.
-const LINES: [RGBColor; 10] = [BLUE, GREEN, RED, AMBER, VIOLET, TEAL, MUTED, INK, GRID, RED];
-
 /// Where panels are drawn.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Error>;
@@ -98,7 +95,7 @@ pub(crate) fn sheet(panels: &[&dyn Panel]) -> Result<String, Error> {
         root.fill(&SURFACE)?;
         for (panel, area) in panels.iter().zip(root.split_evenly((panels.len().max(1), 1))) {
             area.draw_text(&panel.title(), &(FONT, 21).into_font().color(&INK), (12, 8))?;
-            panel.draw(&area.margin(32, 6, 8, 18))?;
+            panel.draw(&area.margin(32, 6, 8, 36))?;
         }
         root.present()?;
     }

@@ -16,6 +16,12 @@ pub(super) fn ladder(window: u64) -> Vec<u64> {
     LADDER.into_iter().filter(|&buckets| window.is_multiple_of(buckets)).collect()
 }
 
+/// As far back as any of these counters looks: a bucket more than the window.
+pub(super) fn widest(window: u64) -> u64 {
+    let fewest = ladder(window).first().copied();
+    fewest.map_or(window, |buckets| window.saturating_add(window / buckets))
+}
+
 /// The usual number of buckets for a window.
 pub(super) fn preset(window: u64) -> u64 {
     match Nanos::from_nanos(window) {
@@ -61,9 +67,9 @@ pub(super) fn choose(
     if log_bytes.saturating_mul(alive) <= LITTLE {
         return log(format!("exact, and {memory} in all is little; {saved}"));
     }
-    let more = match row.buckets {
-        buckets if buckets == preset => "the usual number".to_owned(),
-        _ => format!("{preset}, the usual number, refuse too much"),
+    let with = match row.buckets {
+        buckets if buckets == preset => format!("the usual {buckets} buckets"),
+        buckets => format!("{buckets} buckets ({preset}, the usual number, refuse too much)"),
     };
     Choice {
         algorithm: "window",
@@ -71,7 +77,7 @@ pub(super) fn choose(
         bytes_per_key: row.bytes_per_key,
         bytes: row.bytes_per_key.saturating_mul(alive),
         why: format!(
-            "never over, refuses at most {} wherever its edges lie; {more}; the exact log would take {memory}",
+            "never over; with {with} it refuses at most {} wherever its edges lie; the exact log would take {memory}",
             text::count(row.refused[1], "request")
         ),
     }
@@ -113,6 +119,7 @@ mod tests {
         assert_eq!(ladder(60 * SECOND), LADDER);
         assert_eq!(ladder(7), [0; 0]);
         assert_eq!(ladder(20), [5, 10, 20]);
+        assert_eq!([7, 20, 60 * SECOND].map(widest), [7, 24, 72 * SECOND]);
     }
 
     #[test]

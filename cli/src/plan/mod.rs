@@ -5,6 +5,10 @@
 //! everything about every limit is exact. The requests are spooled meanwhile. The second pass replays them through the
 //! library's own limiters at the limits found: whom the log refuses, what the counter refuses with each number of
 //! buckets, and what the pictures show.
+//!
+//! Few keys come near a limit that refuses few. A counter of K buckets looks back over K + 1 of them, less than
+//! `window + window / K`; so a key that never has more than the limit within the widest of these is refused by no counter
+//! and no log, and the second pass leaves it out.
 
 mod choice;
 pub(crate) mod figures;
@@ -24,13 +28,16 @@ use crate::{
     lineup::{Name, Settings},
     load::Load,
     picture::{BucketRow, Buckets, Cdf, Occupancy, Panel, Series, Traffic},
-    replay::{Replay, Stopped},
+    replay::{Replay, Stopped, Verdict},
     text,
     timeline::Timeline,
 };
 
 /// The most windows that can be asked for.
 pub(crate) const WINDOWS_MAX: usize = 8;
+
+/// The busiest keys that the picture of the windows shows, and those as busy as the last of them.
+const SHOWN: usize = 64;
 
 /// The limits looked at around the proposed one, in hundredths of it.
 const AROUND: [u64; 8] = [50, 75, 90, 100, 110, 125, 150, 200];
@@ -50,6 +57,8 @@ pub(crate) struct Planner {
 struct Loads {
     window: u64,
     by_key: Load,
+    /// By key, as far back as the counter with the fewest buckets looks.
+    wide: Load,
     /// All keys as one; `None` if there is but one.
     together: Option<Load>,
     /// The fullest window of any key, over time.
@@ -65,20 +74,28 @@ pub(crate) struct Plan {
     pub(crate) coarse: bool,
     /// By window: the fullest window of any key, over time.
     pub(crate) fullest: Vec<Timeline>,
-    /// Admitted and refused by the log at the first limit.
-    pub(crate) traffic: Timeline,
-    pictures: Pictures,
+    /// The busiest first windows of the keys, in ascending order.
+    peaks: Vec<u32>,
+    show: Show,
 }
 
 /// What the pictures show beside the figures, of the first window.
-struct Pictures {
-    peaks: Vec<u32>,
+struct Show {
+    /// Admitted and refused by the log at the limit.
+    traffic: Timeline,
+    replay: Replay,
+    /// By key: its place in the replay, if it is among the busiest.
+    busiest: Vec<Option<u32>>,
+    /// How many those are.
+    keys: u64,
     occupancy: Vec<Series>,
 }
 
 /// One window's part of the second pass.
 struct Trial {
     replay: Replay,
+    /// By key: its place in the replay, if it comes near the limit.
+    near: Vec<Option<u32>>,
     /// What each entry behind the log has.
     buckets: Vec<u64>,
 }
@@ -91,6 +108,7 @@ impl Planner {
         let loads = |&window: &u64| Loads {
             window,
             by_key: Load::new(window),
+            wide: Load::new(choice::widest(window)),
             together: (!one_key).then(|| Load::new(window)),
             fullest: Timeline::default(),
         };
@@ -111,6 +129,7 @@ impl Planner {
         let key = self.keys.place(key) as u32;
         for loads in &mut self.loads {
             let level = loads.by_key.take(key, at);
+            loads.wide.take(key, at);
             loads.fullest.count(at, true, level);
             if let Some(together) = &mut loads.together {
                 together.take(0, at);
@@ -140,57 +159,40 @@ impl Planner {
         let mut trials = Vec::new();
         for loads in &self.loads {
             let (limit, peaks) = loads.limit(job);
-            trials.push(Trial::new(limit.proposed, loads.window)?);
+            trials.push(Trial::new(limit.proposed, loads)?);
             limits.push((limit, peaks));
         }
-        let (mut stage, names) = match limits.first() {
-            Some((limit, _)) if pictures => stage(limit.proposed, self.loads[0].window),
-            _ => (Replay::new(true), Vec::new()),
+        let mut show = match (limits.first(), self.loads.first()) {
+            (Some((limit, peaks)), Some(loads)) if pictures => Show::new(limit.proposed, peaks, loads),
+            _ => Show::nothing(),
         };
-        let mut occupancy = vec![Timeline::default(); names.len()];
-        let mut traffic = Timeline::default();
         self.spool.replay::<E>(|key, at| {
             step();
             let key = key as usize;
             for (window, trial) in trials.iter_mut().enumerate() {
-                trial.replay.take(key, at, &mut |verdict| {
-                    if window == 0 && verdict.entry == 0 {
-                        traffic.count(verdict.at, verdict.admitted, 0);
-                    }
-                })?;
+                let traffic = (window == 0).then_some(&mut show.traffic);
+                trial.take(key, at, traffic)?;
             }
-            stage.take(key, at, &mut |verdict| {
-                occupancy[verdict.entry].count(verdict.at, verdict.admitted, verdict.level);
-            })?;
+            show.take(key, at)?;
             Ok(())
         })?;
         for (window, trial) in trials.iter_mut().enumerate() {
-            trial.replay.flush(&mut |verdict| {
-                if window == 0 && verdict.entry == 0 {
-                    traffic.count(verdict.at, verdict.admitted, 0);
-                }
-            })?;
+            trial.flush((window == 0).then_some(&mut show.traffic))?;
         }
-        stage.flush(&mut |verdict| {
-            occupancy[verdict.entry].count(verdict.at, verdict.admitted, verdict.level);
-        })?;
+        show.flush()?;
         let mut windows = Vec::new();
         for ((loads, (limit, peaks)), trial) in self.loads.iter().zip(&limits).zip(&trials) {
             windows.push(self.window(job, loads, limit, peaks, trial));
         }
         let shortest = job.windows.iter().copied().min().unwrap_or(u64::MAX);
-        let series = names.into_iter().zip(occupancy).map(|(name, timeline)| Series { name, timeline });
         Ok(Plan {
             windows,
             keys: self.keys.len() as u64,
             span: self.span,
             coarse: self.whole_seconds && self.span.is_some() && shortest < 10_000_000_000,
-            pictures: Pictures {
-                peaks: limits.into_iter().next().map(|(_, peaks)| peaks).unwrap_or_default(),
-                occupancy: series.collect(),
-            },
+            peaks: limits.into_iter().next().map(|(_, peaks)| peaks).unwrap_or_default(),
             fullest: self.loads.into_iter().map(|loads| loads.fullest).collect(),
-            traffic,
+            show,
         })
     }
 
@@ -264,7 +266,7 @@ impl Planner {
             outlier,
             // The one key of all has no name.
             refused_most: match loads.together {
-                Some(_) => self.keys.most_refused(job.top, |place| trial.replay.counts(place)),
+                Some(_) => self.keys.most_refused(job.top, |place| trial.counts(place)),
                 None => Vec::new(),
             },
             counter,
@@ -308,52 +310,132 @@ impl Loads {
 impl Trial {
     /// The log at this limit, then the counter with every number of buckets that divides the window and has room for
     /// the limit.
-    fn new(limit: u64, window: u64) -> Result<Self, Stopped> {
+    fn new(limit: u64, loads: &Loads) -> Result<Self, Stopped> {
         let mut replay = Replay::new(true);
-        let settings = |buckets| Settings::single(limit, window, buckets);
+        let settings = |buckets| Settings::single(limit, loads.window, buckets);
         replay.add_counted(Name::Log, &settings(None)).map_err(|why| Stopped {
             name: Name::Log,
             why,
             made: 0,
         })?;
-        let mut buckets = choice::ladder(window);
+        let mut buckets = choice::ladder(loads.window);
         buckets.retain(|&count| replay.add_counted(Name::Window, &settings(Some(count))).is_ok());
-        Ok(Self { replay, buckets })
+        let near = numbered(loads.wide.peaks(), |peak| u64::from(peak) > limit);
+        Ok(Self { replay, near, buckets })
+    }
+
+    /// The next request, and what the log says to it.
+    fn take(&mut self, key: usize, at: u64, traffic: Option<&mut Timeline>) -> Result<(), Stopped> {
+        match (self.near[key], traffic) {
+            (Some(place), traffic) => self.replay.take(place as usize, at, &mut by_log(traffic)),
+            (None, Some(traffic)) => {
+                traffic.count(at, true, 0);
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, traffic: Option<&mut Timeline>) -> Result<(), Stopped> {
+        self.replay.flush(&mut by_log(traffic))
+    }
+
+    /// How often the log refused a key, and how often it asked; nothing is known of those that stay away from the
+    /// limit but that they are never refused.
+    fn counts(&self, key: usize) -> (u64, u64) {
+        self.near[key].map_or((0, 0), |place| self.replay.counts(place as usize))
     }
 }
 
-/// The algorithms of the picture, and what to call them; one that does not take the limit stays away.
-fn stage(limit: u64, window: u64) -> (Replay, Vec<String>) {
-    let mut replay = Replay::new(true);
-    let mut names = Vec::new();
-    let preset = choice::preset(window);
-    let buckets = choice::ladder(window).into_iter().find(|&buckets| buckets >= preset);
-    let settings = Settings::single(limit, window, buckets);
-    for name in [Name::Log, Name::Window, Name::Fixed, Name::TwoWindow, Name::Token] {
-        if replay.add(name, &settings).is_ok() {
-            names.push(match (name, buckets) {
-                (Name::Window, Some(buckets)) => format!("window ({buckets} buckets)"),
-                _ => name.to_string(),
-            });
+/// Writes down what the log, the first entry, says.
+fn by_log(mut traffic: Option<&mut Timeline>) -> impl FnMut(Verdict) {
+    move |verdict| {
+        if let Some(traffic) = traffic.as_deref_mut().filter(|_| verdict.entry == 0) {
+            traffic.count(verdict.at, verdict.admitted, 0);
         }
     }
-    (replay, names)
+}
+
+/// Numbers the keys whose peaks are wanted.
+fn numbered(peaks: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<Option<u32>> {
+    let mut places = 0..;
+    peaks.iter().map(|&peak| if wanted(peak) { places.next() } else { None }).collect()
+}
+
+// === impl Show ===
+
+impl Show {
+    /// The busiest keys of the first window, before the algorithms of the picture; one that does not take the limit
+    /// stays away.
+    fn new(limit: u64, peaks: &[u32], loads: &Loads) -> Self {
+        let mut show = Self::nothing();
+        let preset = choice::preset(loads.window);
+        let buckets = choice::ladder(loads.window).into_iter().find(|&buckets| buckets >= preset);
+        let settings = Settings::single(limit, loads.window, buckets);
+        for name in [Name::Log, Name::Window, Name::Fixed, Name::TwoWindow, Name::Token] {
+            if show.replay.add(name, &settings).is_ok() {
+                let name = match (name, buckets) {
+                    (Name::Window, Some(buckets)) => format!("window ({buckets} buckets)"),
+                    _ => name.to_string(),
+                };
+                show.occupancy.push(Series { name, timeline: Timeline::default() });
+            }
+        }
+        let least = peaks.iter().rev().nth(SHOWN - 1).copied().unwrap_or(0);
+        show.busiest = numbered(loads.by_key.peaks(), |peak| peak >= least);
+        show.keys = show.busiest.iter().flatten().count() as u64;
+        show
+    }
+
+    fn nothing() -> Self {
+        Self {
+            traffic: Timeline::default(),
+            replay: Replay::new(true),
+            busiest: Vec::new(),
+            keys: 0,
+            occupancy: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, key: usize, at: u64) -> Result<(), Stopped> {
+        let Self { replay, busiest, occupancy, .. } = self;
+        match busiest.get(key).copied().flatten() {
+            Some(place) => replay.take(place as usize, at, &mut |verdict| film(occupancy, verdict)),
+            None => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Stopped> {
+        let Self { replay, occupancy, .. } = self;
+        replay.flush(&mut |verdict| film(occupancy, verdict))
+    }
+}
+
+fn film(occupancy: &mut [Series], verdict: Verdict) {
+    occupancy[verdict.entry].timeline.count(verdict.at, verdict.admitted, verdict.level);
 }
 
 // === impl Plan ===
 
 impl Plan {
+    /// Requests over time, admitted and refused by the log at the first limit.
+    pub(crate) fn traffic(&self) -> &Timeline {
+        &self.show.traffic
+    }
+
     /// The pictures, of the first window.
     pub(crate) fn panels(&self) -> Vec<Box<dyn Panel + '_>> {
         let Some(first) = self.windows.first() else { return Vec::new() };
         let (limit, window_ns) = (first.limit.proposed, first.window_ns);
         let by = format!("log of {} per {}", text::grouped(limit), text::span(window_ns));
-        let requests = self.traffic.bins().map(|(_, bin)| bin.requests()).sum();
+        let traffic = &self.show.traffic;
+        let requests = traffic.bins().map(|(_, bin)| bin.requests()).sum();
         let rows = first.counter.iter().map(|row| BucketRow { buckets: row.buckets, refused: row.refused });
+        let keys = (self.show.keys < self.keys).then_some(self.show.keys);
         vec![
-            Box::new(Traffic { by, timeline: &self.traffic }),
-            Box::new(Cdf { window_ns, limit, peaks: self.pictures.peaks.clone() }),
-            Box::new(Occupancy { limit, window_ns, series: self.pictures.occupancy.clone() }),
+            Box::new(Traffic { by, timeline: traffic }),
+            Box::new(Cdf { window_ns, limit, peaks: self.peaks.clone() }),
+            Box::new(Occupancy { limit, window_ns, keys, series: self.show.occupancy.clone() }),
             Box::new(Buckets {
                 window_ns,
                 limit,

@@ -23,7 +23,7 @@ pub(crate) fn render(report: &PlanReport<'_>, plan: &Plan, refuse_at_most: Share
         "To refuse: at most {refuse_at_most} of the requests and of the keys; limits {}",
         whose(&report.input, &report.key)
     );
-    text.push_str(&sparkline(&plan.traffic));
+    text.push_str(&sparkline(plan.traffic()));
     let windows = report.windows;
     let _ = write!(
         text,
