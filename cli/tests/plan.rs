@@ -103,6 +103,7 @@ fn an_empty_log_and_one_of_garbage_plan_nothing() {
         let ran = plan(log, &[&options[..], &files].concat());
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
         assert!(ran.out.starts_with("0 requests of standard input\n"), "{}", ran.out);
+        assert!(ran.out.contains("no request was read, so nothing is proposed") && !ran.out.contains("Rust"));
         let report = planned(log, &options);
         assert_eq!(report["input"]["skipped"], log.lines().count());
         for window in report["windows"].as_array().unwrap() {

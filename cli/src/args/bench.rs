@@ -13,8 +13,10 @@ const SECONDS_MAX: f64 = 3_600.0;
 /// What `--help` says beyond the options.
 pub(super) const HELP: &str = "\
 Figures:
-  ns/check           time of one call by one thread, clock and virtual call included
-  M/s                calls of all threads together, in millions a second
+  ns                 time of one call by one thread, clock and virtual call included: the median of
+                     the means of batches of 1,000, so what else the machine does hardly counts
+  M/s                calls of all threads together, in millions a second by the clock on the wall, so
+                     what else the machine does counts in full
   x CAS              that time over that of a bare load and compare-and-swap by as many threads on
                      one word, right before
   admitted, refused  all calls go the way that the column says, a thousandth at most excepted; a row that went
@@ -26,8 +28,9 @@ Figures:
   bound              what the algorithm promises for that; a peak above it is an error
 
 Verdict:
-  An algorithm that admits less than 10 million times a second, with one thread and the coarse clock, is
-  named as slow: that is a failure to explain, on a slow machine by the machine (see x CAS).
+  An algorithm that takes more than 100 ns to admit, with one thread and the coarse clock, admits less
+  than 10 million times a second on one core and is named as slow: a failure to explain, on a slow
+  machine by the machine (see x CAS).
 
 Examples:
   tollgate bench

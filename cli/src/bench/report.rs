@@ -20,10 +20,10 @@ pub(crate) fn render(report: &BenchReport, colour: bool) -> String {
     }
     if report.floors.iter().any(|floor| floor.threads == 1) {
         let verdict = match report.slow.as_slice() {
-            [] => "Every algorithm admits at least 10 million times a second with one thread and the coarse clock."
+            [] => "Every algorithm can admit at least 10 million times a second on one core with the coarse clock."
                 .to_owned(),
             slow => format!(
-                "Slow: {}: below 10 million admissions a second with one thread and the coarse clock.",
+                "Slow: {}: below 10 million admissions a second on one core with the coarse clock.",
                 slow.join(", ")
             ),
         };

@@ -49,7 +49,7 @@ pub(crate) fn render(
         dark(),
         escaped(&source(&report.input)),
     );
-    if let Some(first) = report.windows.first() {
+    if let Some(first) = report.windows.first().filter(|_| report.input.requests > 0) {
         let _ = writeln!(
             page,
             "<div class=\"limit\"><p><b>{} per {}</b> {}</p>\n<p>Refuses {} of {} requests ({}), and {} of {} keys \
@@ -109,8 +109,11 @@ pub(crate) fn render(
         }
         page.push_str("</ul>\n");
     }
-    page.push_str("<h2>Code</h2>\n");
-    for window in report.windows {
+    let proposed = if report.input.requests > 0 { report.windows } else { &[] };
+    if !proposed.is_empty() {
+        page.push_str("<h2>Code</h2>\n");
+    }
+    for window in proposed {
         let per = format!("{} per {}", grouped(window.limit.proposed), span(window.window_ns));
         for (language, code) in
             [("Rust", &window.snippet.rust), ("C", &window.snippet.c), ("TOML", &window.snippet.toml)]

@@ -53,6 +53,9 @@ pub(crate) fn render(report: &PlanReport<'_>, plan: &Plan, refuse_at_most: Share
         let _ = write!(text, "\nThe window counter at {name}, by buckets:\n\n{rows}");
     }
     text.push_str(&listed(&notes(report, plan)));
+    if report.input.requests == 0 {
+        return text;
+    }
     for (language, code) in
         [("Rust", &first.snippet.rust), ("C", &first.snippet.c), ("TOML", &first.snippet.toml)]
     {
@@ -176,6 +179,10 @@ pub(crate) fn together(window: &WindowPlan, report: &PlanReport<'_>) -> String {
 /// What a reader must know to trust the figures and to read them rightly.
 pub(crate) fn notes(report: &PlanReport<'_>, plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
+    if report.input.requests == 0 {
+        notes
+            .push("no request was read, so nothing is proposed (a limit of 0 refuses everything)".to_owned());
+    }
     for window in report.windows {
         if let Some(outlier) = &window.outlier
             && report.input.keys > 1
