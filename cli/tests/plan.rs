@@ -187,6 +187,19 @@ fn files_that_can_not_be_written_are_named_before_a_line_is_read() {
     assert!(ran.err.starts_with("error: /missing/x.svg: can not be written: "), "{}", ran.err);
 }
 
+#[test]
+fn a_log_is_not_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, same) = (folder.path().join("a.svg"), folder.path().join(".").join("a.svg"));
+    fs::write(&log, burst(1)).unwrap();
+    for command in ["plan", "replay"] {
+        let ran = run(&[command, log.to_str().unwrap(), "--plot", same.to_str().unwrap()]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
+        assert!(ran.err.ends_with("a.svg is one of the logs, and would be overwritten\n"), "{}", ran.err);
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), burst(1));
+}
+
 /// What was there before stays as it was, and nothing lies beside it.
 #[cfg(target_os = "linux")]
 #[test]

@@ -150,7 +150,11 @@ fn a_picture_is_whole() {
 
 #[test]
 fn what_can_not_be_done_is_said() {
-    let usage: [(&[&str], &str); 10] = [
+    let usage: [(&[&str], &str); 11] = [
+        (
+            &["--arrivals", "poisson:5/s", "--start", "2116-02-20", "--seconds", "86400"],
+            "--start 2116-02-20T00:00:00Z and --seconds 86400 reach beyond 2116-02-20T23:53:38.427387903Z\n",
+        ),
         (
             &["--arrivals", "flood"],
             "invalid value 'flood' for '--arrivals <KIND:SETTINGS>': unknown kind `flood`",

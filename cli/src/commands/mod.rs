@@ -6,7 +6,11 @@ mod replay;
 mod shell;
 mod simulate;
 
-use std::io::{self, Write};
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 
@@ -55,6 +59,21 @@ fn check_range(input: &Options) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks, before a line is read, that a file can be written and is not one of the logs.
+fn check_file(path: &Path, input: &Options) -> Result<(), Failure> {
+    let same = |log: &PathBuf| match (fs::canonicalize(log), fs::canonicalize(path)) {
+        (Ok(log), Ok(path)) => log == path,
+        _ => false,
+    };
+    if input.files.iter().any(same) {
+        return Err(Failure::Usage(format!(
+            "{} is one of the logs, and would be overwritten",
+            path.display()
+        )));
+    }
+    Ok(output::check(path)?)
 }
 
 /// What was read, as the reports tell it.

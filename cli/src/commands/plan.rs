@@ -1,6 +1,6 @@
 //! `tollgate plan`.
 
-use super::{check_range, print, told};
+use super::{check_file, check_range, print, told};
 use crate::{
     args::PlanJob,
     failure::Failure,
@@ -58,7 +58,7 @@ fn check(job: &PlanJob) -> Result<(), Failure> {
         settings.build(Name::Log, 0).map_err(|why| Failure::Usage(format!("--windows: {why}")))?;
     }
     for path in job.plot.iter().chain(&job.html) {
-        output::check(path)?;
+        check_file(path, &job.input)?;
     }
     Ok(())
 }

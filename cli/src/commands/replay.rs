@@ -1,6 +1,6 @@
 //! `tollgate replay`.
 
-use super::{Film, check_range, lineup, print, told};
+use super::{Film, check_file, check_range, lineup, print, told};
 use crate::{
     args::ReplayJob,
     failure::Failure,
@@ -18,7 +18,7 @@ pub(crate) fn replay(job: &ReplayJob) -> Result<(), Failure> {
     let ordered = job.input.order == Order::Time;
     let (mut replay, left_out) = lineup(&job.names, job.all, &job.settings, ordered)?;
     if let Some(path) = &job.plot {
-        output::check(path)?;
+        check_file(path, &job.input)?;
     }
     // The first entry's traffic is shown in any case.
     let mut film = Film::new(if job.plot.is_some() { job.names.len() } else { 1 });

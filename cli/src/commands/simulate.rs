@@ -2,6 +2,8 @@
 
 use std::io::{self, BufWriter, Write};
 
+use tollgate::Nanos;
+
 use super::{Film, lineup, print};
 use crate::{
     args::{SimulateJob, Trial},
@@ -10,10 +12,17 @@ use crate::{
     output,
     progress::Bar,
     simulate::{Judged, Outline, render},
+    text,
 };
 
 /// Makes arrivals and writes them as lines or, with a limit, judges them.
 pub(crate) fn simulate(job: &SimulateJob) -> Result<(), Failure> {
+    let end = Nanos::from_nanos(job.start) + Nanos::from_secs(job.seconds);
+    if !end.in_range() {
+        let (start, last) = (text::rfc3339(job.start), text::rfc3339(Nanos::MAX.as_nanos()));
+        let times = format!("--start {start} and --seconds {} reach beyond {last}", job.seconds);
+        return Err(Failure::Usage(times));
+    }
     match &job.trial {
         None => Ok(lines(job)?),
         Some(trial) => judge(job, trial),
