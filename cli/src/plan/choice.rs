@@ -52,13 +52,17 @@ pub(super) fn choose(
     let Some(row) = kept else {
         let tried = match counter.iter().rfind(|row| row.buckets >= preset) {
             Some(row) => format!(
-                "with {} buckets the counter still refuses up to {}",
+                "with {} buckets the counter still refuses up to {}, and {} may be",
                 row.buckets,
-                text::count(row.refused[1], "request")
+                text::count(row.refused[1], "request"),
+                text::grouped(allowed)
             ),
-            None => format!("no usual number of buckets divides {}", text::span(window)),
+            None => format!(
+                "the counter takes no such limit with {preset} or more buckets in {}",
+                text::span(window)
+            ),
         };
-        return log(format!("exact, {memory} in all; {tried}, and {} may be", text::grouped(allowed)));
+        return log(format!("exact, {memory} in all; {tried}"));
     };
     let saved = format!("the counter would take {}", text::bytes(row.bytes_per_key.saturating_mul(alive)));
     if log_bytes <= row.bytes_per_key {
@@ -135,7 +139,12 @@ mod tests {
         assert_eq!(chosen([0; 3], 1_000, 1 << 40), ("log", None, 1_000 << 40));
         assert_eq!(chosen([0; 3], 1 << 14, 1 << 10), ("log", None, 1 << 24));
         assert_eq!(chosen([0; 3], 1 << 14, (1 << 10) + 1).0, "window");
-        assert_eq!(choose(7, 10, 8, &[], 1).algorithm, "log");
+        let none = choose(7, 10, 8, &[], 1);
+        assert_eq!(none.algorithm, "log");
+        assert_eq!(
+            none.why,
+            "exact, 8 B in all; the counter takes no such limit with 10 or more buckets in 7ns"
+        );
         assert_eq!([1 << 21, (1 << 21) + 1].map(|limit| buckets_for_all(limit, SECOND)), [None, Some(10)]);
         assert_eq!(buckets_for_all(u64::MAX, 7), None);
     }
