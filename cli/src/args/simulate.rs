@@ -32,7 +32,7 @@ Arrivals (settings in brackets have the value shown where they are left out):
       after it; each sender's clock is off by up to `jitter` of SPAN
   flash-sale:base=RATE[,factor=100,users=1000000,abusers=1%,greed=100]
       calm at `base` for a sixth of the time, then `factor` times as much (A..B: drawn between the two); of
-      the users the share `abusers` sends `greed` times as often as the others
+      the users `abusers` (a share, or how many) send `greed` times as often as the others
 
 Lines:
   one arrival each, in the order of time: seconds since 1970 with nine decimals, then the sender

@@ -186,6 +186,8 @@ mod tests {
             all.iter().partition(|arrival| arrival.at < START + 2 * SECOND);
         assert!((100..300).contains(&calm.len()), "{}", calm.len());
         assert!((198_000..202_000).contains(&sale.len()), "{}", sale.len());
+        let counted = arrivals("flash-sale:base=100/s,factor=200,users=1000,abusers=10,greed=99", 12, 3);
+        assert_eq!(counted, all);
         // Ten abusers send as much as the 990 others.
         let abusers = sale.iter().filter(|arrival| arrival.sender.kind == Kind::Abuser);
         assert!(abusers.clone().all(|arrival| (1..=10).contains(&arrival.sender.number)));

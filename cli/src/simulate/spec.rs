@@ -128,9 +128,16 @@ impl<'a> Fields<'a> {
             return Err(format!("{base} a second times {} is more than {RATE_MAX} a second", factor.1));
         }
         let users = self.count("users", 1_000_000)?;
-        let share = self.take("abusers", parse_share)?.unwrap_or(parse_share("1%")?);
+        // A whole number counts them, anything else is a share of the users.
+        let some = |text: &str| match parse_count(text) {
+            Ok(count) => within(text, count, 0, users),
+            Err(_) => Ok(parse_share(text)?.of(users)),
+        };
+        let abusers = match self.take("abusers", some)? {
+            Some(abusers) => abusers,
+            None => some("1%")?,
+        };
         let greed = self.count("greed", 100)?;
-        let abusers = share.of(users);
         Ok(Process {
             rate: Rate::Sale { base, factor },
             senders: users - abusers,
@@ -198,6 +205,8 @@ mod tests {
             ("edge-attack:500/1s,jitter=x", "jitter: `x` is not a share"),
             ("edge-attack:500/1s,jitter=51%", "jitter: `51%` is not between 0 and 500000000"),
             ("flash-sale", "flash-sale needs base=RATE"),
+            ("flash-sale:base=5/s,users=9,abusers=10", "abusers: `10` is not between 0 and 9"),
+            ("flash-sale:base=5/s,abusers=101%", "abusers: `101%` is not a share"),
             ("flash-sale:5/s,base=5/s", "flash-sale has no setting `5/s`"),
             ("flash-sale:base=5/s,factor=9..3", "factor: `9..3` is not between 9 and 100000000"),
             ("flash-sale:base=1000000/s,factor=1001", "1000000 a second times 1001 is more than "),
