@@ -62,6 +62,10 @@ def main():
             root = xml.etree.ElementTree.parse(path).getroot()
             if root.tag != "{http://www.w3.org/2000/svg}svg" or len(root) < 10:
                 faults.append(f"{name}: not a picture: {root.tag} of {len(root)} elements")
+        with open(path, encoding="utf-8") as file:
+            asked = re.findall(r"""(?:src|href)\s*=\s*["'](?!data:)[^"']*|@import|url\(|<script""", file.read())
+        if asked:
+            faults.append(f"{name}: asks for {asked}")
         for screen, (width, height) in SCREENS.items():
             for scheme in ("light", "dark") if name.endswith(".html") else ("light",):
                 probe = os.path.join(folder, f".probe-{screen}-{scheme}.html")
