@@ -23,7 +23,7 @@ run() {
     printf '=== %s: %d s\n' "$*" $((SECONDS - start))
 }
 
-install bsdutils binutils clang cmake g++ gcc libc6-dev libclang-rt-dev make pkg-config procps python3 valgrind
-for job in lint unit ffi ffi-kit no_std replay instructions bench-smoke loom mutants tsan stress deep; do
+install binutils bsdutils chromium clang cmake g++ gcc libc6-dev libclang-rt-dev make pkg-config procps python3 valgrind
+for job in lint unit ffi ffi-kit plan pictures no_std replay instructions bench-smoke loom mutants tsan stress deep; do
     run "ci/$job.sh"
 done

@@ -1,7 +1,5 @@
 //! What a replay found, in the shape that `--json` prints. Names and meanings here are a promise to scripts.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
 
 /// Everything that a replay found.
@@ -135,10 +133,4 @@ pub(crate) struct TopKey {
     pub(crate) key: String,
     pub(crate) refused: u64,
     pub(crate) requests: u64,
-}
-
-/// Prints the report as one line of JSON.
-pub(crate) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, report)?;
-    writeln!(out)
 }

@@ -159,6 +159,12 @@ impl ValueEnum for Choice {
 // === impl Settings ===
 
 impl Settings {
+    /// One rule, everything else as usual but perhaps the buckets.
+    pub(crate) fn single(limit: u64, window_ns: u64, buckets: Option<u64>) -> Self {
+        let rule = Rule::new(limit, Nanos::from_nanos(window_ns).into());
+        Self { rules: vec![rule], buckets, burst: None }
+    }
+
     /// A new limiter, its bucket edges moved by `phase` of [`PHASES`] parts of a bucket.
     ///
     /// # Errors
@@ -247,6 +253,25 @@ impl fmt::Display for Unfit {
 // === impl Limiter ===
 
 impl Limiter {
+    /// Asks for a permit: whether it is admitted, now or out of the queue.
+    #[inline]
+    pub(crate) fn admits_at(&self, now: Nanos) -> bool {
+        match self {
+            Self::Gate(gate) => gate.try_acquire_at(1, now),
+            Self::Queue(queue) => queue.reserve_at(1, now).is_ok(),
+        }
+    }
+
+    /// Asks for a permit: between which times it was recorded, or `None` if it is refused. A queue's may lie ahead.
+    pub(crate) fn admitted_at(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
+        match self {
+            Self::Gate(gate) => gate.check_at(1, now).ok().map(|quota| (now, quota.at)),
+            Self::Queue(queue) => {
+                queue.reserve_at(1, now).ok().map(|reservation| (reservation.start(), reservation.start()))
+            }
+        }
+    }
+
     /// Bytes of its state; the configuration, the same for every key, apart.
     pub(crate) fn bytes(&self) -> usize {
         match self {

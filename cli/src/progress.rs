@@ -15,14 +15,18 @@ const STRIDE: u64 = 1 << 16;
 /// How far the work has come.
 pub(crate) struct Bar {
     bar: ProgressBar,
+    /// What is done to the requests.
+    doing: &'static str,
     requests: Cell<u64>,
+    /// Whether the bar counts requests, not bytes.
+    steps: bool,
 }
 
 // === impl Bar ===
 
 impl Bar {
     /// A bar as long as the files, or a bare count if one of them has no length (a pipe).
-    pub(crate) fn new(files: &[PathBuf]) -> Self {
+    pub(crate) fn new(doing: &'static str, files: &[PathBuf]) -> Self {
         // Draws nothing when standard error is no terminal.
         let target = ProgressDrawTarget::stderr_with_hz(RATE);
         let (bar, style) = match total(files) {
@@ -35,18 +39,53 @@ impl Bar {
                 "{msg} {spinner} {bytes} {binary_bytes_per_sec}",
             ),
         };
+        Self::styled(bar, style, doing, false)
+    }
+
+    /// A bar of so many steps.
+    pub(crate) fn steps(doing: &'static str, total: u64) -> Self {
+        let target = ProgressDrawTarget::stderr_with_hz(RATE);
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        bar.set_message(doing);
+        Self::styled(bar, "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}", doing, true)
+    }
+
+    /// A bar of so many tasks.
+    pub(crate) fn tasks(total: u64) -> Self {
+        let target = ProgressDrawTarget::stderr_with_hz(RATE);
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        Self::styled(bar, "{msg} {wide_bar} {pos}/{len} {elapsed}", "", true)
+    }
+
+    /// A bare count.
+    pub(crate) fn counting(doing: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(RATE));
+        Self::styled(bar, "{msg} {spinner}", doing, false)
+    }
+
+    fn styled(bar: ProgressBar, style: &str, doing: &'static str, steps: bool) -> Self {
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
-        Self { bar, requests: Cell::new(0) }
+        Self { bar, doing, requests: Cell::new(0), steps }
     }
 
-    /// One more request has been replayed.
+    /// The next of the tasks begins.
+    pub(crate) fn task(&self, doing: String) {
+        self.bar.inc(1);
+        self.bar.set_message(doing);
+    }
+
+    /// One more request has been dealt with.
     pub(crate) fn request(&self) {
         let n = self.requests.get() + 1;
         self.requests.set(n);
         if n.is_multiple_of(STRIDE) {
-            self.bar.set_message(format!("replaying, {} requests", HumanCount(n)));
+            if self.steps {
+                self.bar.set_position(n);
+            } else {
+                self.bar.set_message(format!("{}, {} requests", self.doing, HumanCount(n)));
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # What
 //! Requests are gathered into batches, which keeps reading, asking and counting apart: each algorithm in turn
-//! takes a whole batch ([`lane`]).
+//! takes a whole batch ([`lane`]). Whoever wants to know more than the figures looks at every [`Verdict`].
 //!
 //! # Invariants
 //! | id | always                                                   | kept by                         |
@@ -12,14 +12,11 @@
 
 mod lane;
 
-use std::{
-    collections::HashMap,
-    fmt::{self, Write},
-};
+use std::fmt;
 
 use self::lane::Lane;
 use crate::{
-    json::{Outcome, Phases, TopKey},
+    json::{Outcome, Phases},
     lineup::{Name, PHASES, Settings, Unfit},
 };
 
@@ -28,19 +25,36 @@ const BATCH: usize = 4096;
 
 /// A replay under way.
 pub(crate) struct Replay {
-    settings: Settings,
-    /// The place of each key in every list by key.
-    places: HashMap<Box<[u8]>, usize>,
     /// By key.
     tallies: Vec<Tally>,
-    /// The algorithms in the order asked for, each followed by its shifted copies.
+    /// The entries in the order in which they were added, each followed by its shifted copies.
     lanes: Vec<Lane>,
+    /// How many lanes each entry has.
+    entries: Vec<usize>,
     batch: Vec<Arrival>,
     /// Whether no request is older than one before it.
     ordered: bool,
     /// The earliest and the latest time used.
     span: Option<(u64, u64)>,
 }
+
+/// What one entry, its bucket edges unshifted, said to one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Verdict {
+    /// The entry, as they were added.
+    pub(crate) entry: usize,
+    pub(crate) key: usize,
+    /// When it came.
+    pub(crate) came: u64,
+    /// When it passes: at once, or later out of a queue; when it came, if it was refused.
+    pub(crate) at: u64,
+    pub(crate) admitted: bool,
+    /// Admissions of the key in the true window of the first rule that ends then; 0 if nobody counts them.
+    pub(crate) level: u64,
+}
+
+/// Hears every verdict, batch by batch and there entry by entry.
+pub(crate) type Hearer<'a> = &'a mut dyn FnMut(Verdict);
 
 /// A request, its key replaced by the key's place.
 #[derive(Clone, Copy)]
@@ -71,44 +85,52 @@ pub(crate) struct Stopped {
 
 impl Replay {
     /// A replay through nothing yet, of requests `ordered` by time or not.
-    pub(crate) fn new(settings: &Settings, ordered: bool) -> Self {
+    pub(crate) fn new(ordered: bool) -> Self {
         Self {
-            settings: settings.clone(),
-            places: HashMap::new(),
             tallies: Vec::new(),
             lanes: Vec::new(),
+            entries: Vec::new(),
             batch: Vec::with_capacity(BATCH),
             ordered,
             span: None,
         }
     }
 
-    /// Adds an algorithm. Called before the first request.
+    /// Adds an algorithm, whose answers an oracle watches. Called before the first request.
     ///
     /// # Errors
     /// [`Unfit`] if it does not take the settings: then the replay is as before.
-    pub(crate) fn add(&mut self, name: Name) -> Result<(), Unfit> {
+    pub(crate) fn add(&mut self, name: Name, settings: &Settings) -> Result<(), Unfit> {
+        self.enter(name, settings, true)
+    }
+
+    /// Adds an algorithm whose answers are only counted: its outcome has no peaks, and no refusal of it is known to
+    /// be true.
+    ///
+    /// # Errors
+    /// As [`Replay::add`].
+    pub(crate) fn add_counted(&mut self, name: Name, settings: &Settings) -> Result<(), Unfit> {
+        self.enter(name, settings, false)
+    }
+
+    fn enter(&mut self, name: Name, settings: &Settings, judged: bool) -> Result<(), Unfit> {
         let phases = 0..if name.has_edges() { PHASES } else { 1 };
         let lanes: Result<Vec<Lane>, Unfit> =
-            phases.map(|phase| Lane::new(name, phase, &self.settings)).collect();
-        self.lanes.extend(lanes?);
+            phases.map(|phase| Lane::new(name, phase, settings, judged)).collect();
+        let lanes = lanes?;
+        self.entries.push(lanes.len());
+        self.lanes.extend(lanes);
         Ok(())
     }
 
-    /// Takes the next request. A time older than its key's newest becomes that (I1).
+    /// Takes the next request of the key at this place. A time older than the key's newest becomes that (I1).
     ///
     /// # Errors
     /// [`Stopped`] if there is no memory for another limiter.
-    pub(crate) fn take(&mut self, key: &[u8], time: u64) -> Result<(), Stopped> {
-        let place = match self.places.get(key) {
-            Some(&place) => place,
-            None => {
-                let place = self.tallies.len();
-                self.places.insert(key.into(), place);
-                self.tallies.push(Tally::default());
-                place
-            }
-        };
+    pub(crate) fn take(&mut self, place: usize, time: u64, hear: Hearer<'_>) -> Result<(), Stopped> {
+        if self.tallies.len() <= place {
+            self.tallies.resize(place + 1, Tally::default());
+        }
         let tally = &mut self.tallies[place];
         tally.newest = tally.newest.max(time);
         tally.requests += 1;
@@ -116,31 +138,34 @@ impl Replay {
         let (first, last) = self.span.unwrap_or((at, at));
         self.span = Some((first.min(at), last.max(at)));
         self.batch.push(Arrival { key: place, at });
-        if self.batch.len() == BATCH { self.flush() } else { Ok(()) }
+        if self.batch.len() == BATCH { self.flush(hear) } else { Ok(()) }
     }
 
     /// Sends the batch through every lane.
     ///
     /// # Errors
     /// [`Stopped`] if there is no memory for another limiter.
-    pub(crate) fn flush(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn flush(&mut self, hear: Hearer<'_>) -> Result<(), Stopped> {
         let Some(&Arrival { at: now, .. }) = self.batch.first() else { return Ok(()) };
-        for (place, lane) in self.lanes.iter_mut().enumerate() {
-            if self.ordered {
-                lane.make_room(now);
+        let mut lanes = self.lanes.as_mut_slice();
+        for (entry, &count) in self.entries.iter().enumerate() {
+            let (copies, rest) = lanes.split_at_mut(count);
+            for lane in copies.iter_mut() {
+                if self.ordered {
+                    lane.make_room(now);
+                }
+                lane.replay(&self.batch)?;
             }
-            lane.replay(&self.batch)?;
-            if place == 0 {
-                lane.refused(&self.batch).for_each(|key| self.tallies[key].refused += 1);
+            for verdict in copies[0].verdicts(entry, &self.batch) {
+                if entry == 0 && !verdict.admitted {
+                    self.tallies[verdict.key].refused += 1;
+                }
+                hear(verdict);
             }
+            lanes = rest;
         }
         self.batch.clear();
         Ok(())
-    }
-
-    /// How many different keys there were.
-    pub(crate) fn keys(&self) -> u64 {
-        self.tallies.len() as u64
     }
 
     /// The earliest and the latest time used.
@@ -148,47 +173,23 @@ impl Replay {
         self.span
     }
 
-    /// What each algorithm did, in the order asked for. Everything must have been flushed.
+    /// What each entry did, in the order in which they were added. Everything must have been flushed.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
-        self.lanes
-            .chunk_by(|a, b| a.name() == b.name())
-            .map(|lanes| {
-                let phases = (lanes.len() > 1).then(|| phases(lanes));
-                Outcome { phases, ..lanes[0].outcome() }
-            })
-            .collect()
-    }
-
-    /// The `most` keys that the first algorithm refused most; of equals, the lesser key first.
-    pub(crate) fn top_refused(&self, most: usize) -> Vec<TopKey> {
-        let refused = self.places.iter().map(|(key, &place)| (key, self.tallies[place]));
-        let mut keys: Vec<_> = refused.filter(|(_, tally)| tally.refused > 0).collect();
-        keys.sort_by(|(a, x), (b, y)| y.refused.cmp(&x.refused).then_with(|| a.cmp(b)));
-        keys.truncate(most);
-        keys.into_iter()
-            .map(|(key, tally)| TopKey {
-                key: readable(key),
-                refused: tally.refused,
-                requests: tally.requests,
-            })
-            .collect()
-    }
-}
-
-/// A key as text. Of one that is not UTF-8 each odd byte becomes `\xHH`, and each backslash two, so that no two such
-/// keys look alike.
-fn readable(key: &[u8]) -> String {
-    if let Ok(text) = str::from_utf8(key) {
-        return text.to_owned();
-    }
-    let mut text = String::new();
-    for chunk in key.utf8_chunks() {
-        text.push_str(&chunk.valid().replace('\\', "\\\\"));
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02X}");
+        let mut lanes = self.lanes.as_slice();
+        let mut outcomes = Vec::new();
+        for &count in &self.entries {
+            let (copies, rest) = lanes.split_at(count);
+            let phases = (count > 1).then(|| phases(copies));
+            outcomes.push(Outcome { phases, ..copies[0].outcome() });
+            lanes = rest;
         }
+        outcomes
     }
-    text
+
+    /// How often the first entry refused the key at this place, and how often the key asked.
+    pub(crate) fn counts(&self, place: usize) -> (u64, u64) {
+        self.tallies.get(place).map_or((0, 0), |tally| (tally.refused, tally.requests))
+    }
 }
 
 /// The ranges over the lanes of one algorithm.
@@ -225,31 +226,32 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn replay(names: &[Name], limit: u64, requests: impl IntoIterator<Item = (&'static str, u64)>) -> Replay {
+    fn replay(names: &[Name], limit: u64, requests: impl IntoIterator<Item = (usize, u64)>) -> Replay {
         let rules = vec![Rule::new(limit, Duration::from_secs(1))];
-        let mut replay = Replay::new(&Settings { rules, buckets: None, burst: None }, false);
-        names.iter().for_each(|&name| replay.add(name).unwrap());
+        let settings = Settings { rules, buckets: None, burst: None };
+        let mut replay = Replay::new(false);
+        names.iter().for_each(|&name| replay.add(name, &settings).unwrap());
         for (key, time) in requests {
-            replay.take(key.as_bytes(), time).unwrap();
+            replay.take(key, time, &mut |_| ()).unwrap();
         }
-        replay.flush().unwrap();
+        replay.flush(&mut |_| ()).unwrap();
         replay
     }
 
-    /// I1: the older line of `a` counts at 2 s, that of `b` at its own time.
+    /// I1: the older line of the first key counts at 2 s, that of the second at its own time.
     #[test]
     fn a_keys_time_never_goes_back() {
-        let replay = replay(&[Name::Log], 1, [("a", 2_000 * MS), ("a", 500 * MS), ("b", 700 * MS)]);
+        let replay = replay(&[Name::Log], 1, [(0, 2_000 * MS), (0, 500 * MS), (1, 700 * MS)]);
         let outcome = &replay.outcomes()[0];
         assert_eq!((outcome.admitted, outcome.refused), (2, 1));
         assert_eq!(replay.span(), Some((700 * MS, 2_000 * MS)));
-        assert_eq!(replay.keys(), 2);
+        assert_eq!([0, 1, 2].map(|key| replay.counts(key)), [(1, 2), (0, 1), (0, 0)]);
     }
 
     #[test]
     fn batches_do_not_show() {
         for n in [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 3] {
-            let requests = (0..n).map(|i| (["a", "b", "c"][i % 3], i as u64 * MS));
+            let requests = (0..n).map(|i| (i % 3, i as u64 * MS));
             let replay = replay(&[Name::Log, Name::Fixed], n as u64, requests);
             assert!(replay.outcomes().iter().all(|outcome| outcome.admitted == n as u64), "{n}");
         }
@@ -258,7 +260,7 @@ mod tests {
     /// Ten on either side of an edge: the fixed window lets all pass unless its edges lie elsewhere.
     #[test]
     fn the_range_over_the_phases_shows_what_the_edges_do() {
-        let burst = |at: u64| (0..10).map(move |_| ("a", at * MS));
+        let burst = |at: u64| (0..10).map(move |_| (0, at * MS));
         let replay = replay(&[Name::Fixed, Name::Log], 10, burst(900).chain(burst(1_100)));
         let [fixed, log] = replay.outcomes().try_into().ok().unwrap();
         assert_eq!((fixed.admitted, fixed.rules[0].peak, fixed.rules[0].over), (20, 20, 10));
@@ -269,26 +271,33 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_not_utf8_differ_as_text() {
-        for (key, text) in [
-            (&b"plain \\xFF \xc3\xa9"[..], "plain \\xFF \u{e9}"),
-            (b"\xff", r"\xFF"),
-            (b"\xfe\x0a", "\\xFE\n"),
-            (b"\xffa\\xFE", r"\xFFa\\xFE"),
-            (b"\xffa\xfe", r"\xFFa\xFE"),
-            (b"\xe2\x82\xe2\x82\xac", "\\xE2\\x82\u{20ac}"),
-        ] {
-            assert_eq!(readable(key), text, "{key:?}");
+    fn verdicts_tell_when_what_passed_and_how_full_the_window_was() {
+        let rules = vec![Rule::new(2, Duration::from_secs(1))];
+        let settings = Settings { rules, buckets: None, burst: None };
+        let mut replay = Replay::new(true);
+        replay.add(Name::Log, &settings).unwrap();
+        replay.add_counted(Name::Fixed, &settings).unwrap();
+        replay.add(Name::Paced, &settings).unwrap();
+        let mut heard = Vec::new();
+        for time in [0, 0, 0, 1_000_u64] {
+            replay.take(7, time * MS, &mut |_| ()).unwrap();
         }
-    }
-
-    #[test]
-    fn the_keys_refused_most_come_first() {
-        let requests = [("b", 0), ("b", 0), ("c", 0), ("c", 0), ("a", 0), ("d", 0), ("d", 0), ("d", 0)];
-        let replay = replay(&[Name::Log], 1, requests);
-        let top = |most| replay.top_refused(most).into_iter().map(|top| top.key).collect::<Vec<_>>();
-        assert_eq!(top(10), ["d", "b", "c"]);
-        assert_eq!(top(2), ["d", "b"]);
-        assert_eq!(top(0), [""; 0]);
+        replay.flush(&mut |verdict| heard.push(verdict)).unwrap();
+        let came = [0, 0, 0, 1_000];
+        let of = |entry: usize, at: [u64; 4], admitted: [bool; 4], level: [u64; 4]| {
+            (0..4).map(move |i| Verdict {
+                entry,
+                key: 7,
+                came: came[i] * MS,
+                at: at[i] * MS,
+                admitted: admitted[i],
+                level: level[i],
+            })
+        };
+        let two_of_three = [true, true, false, true];
+        let wanted = of(0, came, two_of_three, [1, 2, 2, 1])
+            .chain(of(1, came, two_of_three, [0; 4]))
+            .chain(of(2, [0, 500, 1_000, 1_500], [true; 4], [1, 2, 2, 2]));
+        assert_eq!(heard, wanted.collect::<Vec<_>>());
     }
 }

@@ -47,25 +47,37 @@ impl Truth {
         }
     }
 
-    /// A request of `key` came at `now` and passes at `at`: at once, or later out of a queue.
-    pub(crate) fn admit(&mut self, key: usize, now: u64, at: u64) {
+    /// A request of `key` came at `now` and passes at `at`: at once, or later out of a queue. How many of the key then
+    /// stand in the window of the first rule; 0 without a rule.
+    pub(crate) fn admit(&mut self, key: usize, now: u64, at: u64) -> u64 {
         self.forget(key, now);
         let passed = &mut self.passed[key];
         debug_assert!(now <= at && passed.back().is_none_or(|&last| last <= at), "I1");
         passed.push_back(at);
+        let mut first = None;
         for (rule, peak) in self.rules.iter().zip(&mut self.peaks) {
-            *peak = (*peak).max(in_window(passed, rule.window.as_nanos(), at));
+            let level = in_window(passed, rule.window.as_nanos(), at);
+            *peak = (*peak).max(level);
+            first.get_or_insert(level);
         }
         self.admitted += 1;
+        first.unwrap_or(0)
     }
 
-    /// A request of `key` came at `now` and was refused: falsely, if every rule had room for it.
-    pub(crate) fn refuse(&mut self, key: usize, now: u64) {
+    /// A request of `key` came at `now` and was refused: falsely, if every rule had room for it. How many of the key
+    /// stand in the window of the first rule; 0 without a rule.
+    pub(crate) fn refuse(&mut self, key: usize, now: u64) -> u64 {
         self.forget(key, now);
         let passed = &self.passed[key];
-        let room = self.rules.iter().all(|rule| in_window(passed, rule.window.as_nanos(), now) < rule.limit);
+        let (mut room, mut first) = (true, None);
+        for rule in &self.rules {
+            let level = in_window(passed, rule.window.as_nanos(), now);
+            room &= level < rule.limit;
+            first.get_or_insert(level);
+        }
         self.false_refusals += u64::from(room);
         self.refused += 1;
+        first.unwrap_or(0)
     }
 
     /// Whether no window that ends at `now` or later holds an admission of `key`.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{json, replay};
+use common::{json, plan, planned, replay};
 use serde_json::{Value, json as value};
 
 /// Admitted and refused by the exact log.
@@ -11,6 +11,13 @@ fn counts(report: &Value) -> (u64, u64) {
     let log = &report["results"][0];
     assert_eq!(log["algorithm"], "log");
     (log["admitted"].as_u64().unwrap(), log["refused"].as_u64().unwrap())
+}
+
+/// A plan's busiest window of any key, and its requests, in windows of `window`.
+fn peak(log: impl AsRef<[u8]>, window: &str) -> (u64, u64) {
+    let report = planned(log, &["--windows", window]);
+    let requests = report["input"]["requests"].as_u64().unwrap();
+    (report["windows"][0]["peaks"]["max"].as_u64().unwrap(), requests)
 }
 
 /// A line in the combined format.
@@ -29,6 +36,7 @@ fn f103_the_zone_offset_is_ignored() {
         assert_eq!(counts(&report), (1, 1), "{one}, {other}");
         assert_eq!(report["input"]["first"], "2016-08-08T08:49:16Z");
         assert_eq!(report["input"]["last"], "2016-08-08T08:49:16Z");
+        assert_eq!(peak(line("192.0.2.1", one) + &line("192.0.2.1", other), "1s"), (2, 2));
     }
 }
 
@@ -60,6 +68,10 @@ fn f104_the_clock_was_corrected_while_the_log_was_written() {
     assert_eq!(counts(&by_time), (60, 0));
     assert_eq!(counts(&by_file), (30, 30));
     assert_eq!(by_file["input"]["out_of_order"], 30);
+    // A plan goes by time, and says so.
+    assert_eq!((peak(&log, "10s"), peak(&tangled, "1s")), ((1, 4), (1, 60)));
+    let said = plan(&tangled, &[]).out;
+    assert!(said.contains("30 lines out of order; order time: sorted by time"), "{said}");
 }
 
 #[test]
@@ -88,6 +100,10 @@ fn f105_request_fields_that_are_not_http() {
     let ran = replay(&log, &["--key", "client", "--strict"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
     assert!(ran.err.starts_with("error: standard input:6: "), "{}", ran.err);
+    assert_eq!(peak(&log, "1s"), (6, 6));
+    let said = plan(&log, &[]).out;
+    assert!(said.contains("1 of 7 lines could not be read\n    standard input:6: "), "{said}");
+    assert_eq!(plan(&log, &["--strict"]).code, Some(1));
 }
 
 #[test]
@@ -104,6 +120,7 @@ fn f106_quotes_inside_quotes() {
     assert_eq!(counts(&report), (3, 1));
     assert_eq!(report["input"]["skipped"], 0);
     assert_eq!(report["top_refused"], value!([{"key": "192.0.2.7", "refused": 1, "requests": 4}]));
+    assert_eq!(peak(&log, "1s"), (4, 4));
 }
 
 #[test]
@@ -120,8 +137,11 @@ fn f107_odd_user_and_host_columns_missing_offset() {
     let hosts =
         "www.example.com:80 ::1 - - [21/Jun/2012:23:49:36 +0000] \"GET / HTTP/1.1\" 200 2 \"-\" \"-\"\n"
             .repeat(2);
-    let report = json(hosts, &["--limit", "1", "--key", "client"]);
+    let report = json(&hosts, &["--limit", "1", "--key", "client"]);
     assert_eq!(report["top_refused"], value!([{"key": "::1", "refused": 1, "requests": 2}]));
+    assert_eq!((peak(log, "1s"), peak(hosts, "1s")), ((3, 3), (2, 2)));
+    let text = plan(log, &[]).out;
+    assert_eq!(text.matches("1 line without a time zone, taken as UTC").count(), 1, "{text}");
 }
 
 #[test]
@@ -131,8 +151,10 @@ fn f108_ipv6_and_host_names_as_clients() {
         .iter()
         .flat_map(|client| (0..3).map(move |s| line(client, &format!("10/Oct/2020:12:00:0{s} +0000"))))
         .collect();
-    let report = json(log, &["--limit", "2", "--per", "60s", "--key", "client"]);
+    let report = json(&log, &["--limit", "2", "--per", "60s", "--key", "client"]);
     assert_eq!(counts(&report), (8, 4));
+    let made = planned(&log, &["--windows", "60s"]);
+    assert_eq!((&made["input"]["keys"], &made["windows"][0]["peaks"]["p50"]), (&value!(4), &value!(3)));
     let top: Vec<Value> =
         clients.iter().map(|client| value!({"key": client, "refused": 1, "requests": 3})).collect();
     assert_eq!(report["top_refused"], value!(top));
@@ -142,8 +164,9 @@ fn f108_ipv6_and_host_names_as_clients() {
 fn f109_replay_by_log_time_not_by_the_wall_clock() {
     let log = line("a", "10/Oct/2020:12:00:00 +0000") + &line("a", "10/Oct/2020:13:00:00 +0000");
     let started = std::time::Instant::now();
-    let report = json(log, &["--limit", "1", "--per", "60s", "--key", "client"]);
+    let report = json(&log, &["--limit", "1", "--per", "60s", "--key", "client"]);
     assert_eq!(counts(&report), (2, 0));
+    assert_eq!((peak(&log, "60s"), peak(&log, "1h"), peak(&log, "3601s")), ((1, 2), (1, 2), (2, 2)));
     let burst = line("a", "10/Oct/2020:12:00:00 +0000").repeat(60);
     let options = ["--limit", "10", "--per", "1s", "--key", "client"];
     let [first, second] = [0, 1].map(|_| json(&burst, &options));

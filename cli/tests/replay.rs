@@ -3,23 +3,13 @@
 
 mod common;
 
-use std::{env, fs, path::Path};
+use std::fs;
 
-use common::{json, replay, run, tollgate};
+use common::{golden, json, replay, run, tollgate};
 use serde_json::{Value, json as value};
 
 /// The log of the golden tests, with options that make every algorithm refuse something.
 const SMALL: [&str; 8] = ["replay", "small.log", "--limit", "10", "--per", "1s", "--key", "client"];
-
-/// Compares with a file in `golden/`; with `TOLLGATE_BLESS` set, writes it instead.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if env::var_os("TOLLGATE_BLESS").is_some() {
-        fs::write(&path, text).unwrap();
-    }
-    let wanted = fs::read_to_string(&path).unwrap();
-    assert_eq!(text, wanted, "differs from {}", path.display());
-}
 
 /// The text with the last column of the first table, the one that varies, masked.
 fn masked(text: &str) -> String {

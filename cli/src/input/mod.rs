@@ -33,6 +33,7 @@ use self::{
 pub(crate) use self::{
     moment::parse_moment,
     options::{Format, KeySpec, Options, Order},
+    sort::scratch,
 };
 
 /// So many bad lines are kept for people to look at.
@@ -120,7 +121,7 @@ pub(crate) enum Error {
     },
     /// A line could not be used, and `strict` was set.
     Line(BadLine),
-    /// The temporary file for sorting could not be written or read.
+    /// A temporary file, for sorting or for going through the requests again, could not be written or read.
     Spill {
         /// Its folder.
         folder: PathBuf,
@@ -322,8 +323,8 @@ impl fmt::Display for Error {
             Self::Line(line) => line.fmt(f),
             Self::Spill { folder, error } => write!(
                 f,
-                "{}: no temporary file for sorting can be used there: {error} (TMPDIR names another \
-                 folder, and --order file needs none)",
+                "{}: no temporary file can be used there: {error} (TMPDIR names another folder; \
+                 replay --order file needs none)",
                 folder.display()
             ),
         }

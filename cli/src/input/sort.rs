@@ -75,6 +75,32 @@ struct Run<'f> {
     filled: usize,
 }
 
+/// A temporary file without a name, and its folder: TMPDIR, if it is set.
+///
+/// # Errors
+/// [`Error::Spill`] if there can be none.
+pub(crate) fn scratch() -> Result<(File, PathBuf), Error> {
+    scratch_in(env::var_os("TMPDIR"))
+}
+
+/// A temporary file without a name, in the folder `given`; without one in a folder that outlives a restart, hence is
+/// on a disk, if there is one: the system's default may be memory.
+fn scratch_in(given: Option<OsString>) -> Result<(File, PathBuf), Error> {
+    const ON_DISK: &str = "/var/tmp";
+    let given = given.filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    if given.is_none()
+        && cfg!(unix)
+        && let Ok(file) = tempfile::tempfile_in(ON_DISK)
+    {
+        return Ok((file, ON_DISK.into()));
+    }
+    let folder = given.unwrap_or_else(env::temp_dir);
+    match tempfile::tempfile_in(&folder) {
+        Ok(file) => Ok((file, folder)),
+        Err(error) => Err(Error::Spill { folder, error }),
+    }
+}
+
 // === impl Sorter ===
 
 impl Sorter {
@@ -145,22 +171,10 @@ impl Entry {
 // === impl Spilled ===
 
 impl Spilled {
-    /// No runs yet, in the folder `given`; without one in a folder that outlives a restart, hence is on a disk, if
-    /// there is one: the system's default may be memory.
+    /// No runs yet, in a folder as [`scratch_in`] chooses it.
     fn new(given: Option<OsString>) -> Result<Self, Error> {
-        const ON_DISK: &str = "/var/tmp";
-        let given = given.filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        if given.is_none()
-            && cfg!(unix)
-            && let Ok(file) = tempfile::tempfile_in(ON_DISK)
-        {
-            return Ok(Self { file, folder: ON_DISK.into(), runs: Vec::new() });
-        }
-        let folder = given.unwrap_or_else(env::temp_dir);
-        match tempfile::tempfile_in(&folder) {
-            Ok(file) => Ok(Self { file, folder, runs: Vec::new() }),
-            Err(error) => Err(Error::Spill { folder, error }),
-        }
+        let (file, folder) = scratch_in(given)?;
+        Ok(Self { file, folder, runs: Vec::new() })
     }
 
     /// Writes one more run.

@@ -22,7 +22,7 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use tollgate::{Algorithm, Nanos, Pacing};
 
-use super::{Arrival, BATCH, Stopped};
+use super::{Arrival, BATCH, Stopped, Verdict};
 use crate::{
     json::{Outcome, Peak, Waits},
     lineup::{Limiter, Name, Settings, Unfit},
@@ -55,6 +55,8 @@ pub(super) struct Lane {
     seated: Vec<usize>,
     /// The wait of each request of the batch; `None`: refused.
     answers: Vec<Option<Nanos>>,
+    /// How full the true window was after each request of the batch.
+    levels: Vec<u64>,
     /// The waits of what a queue admitted.
     waits: Histogram<u64>,
     longest: u64,
@@ -72,11 +74,12 @@ enum Limiters {
 // === impl Lane ===
 
 impl Lane {
-    /// An algorithm in one phase. The limiter that shows whether it takes the settings is the first key's.
+    /// An algorithm in one phase, `judged` by the oracle or only counted. The limiter that shows whether it takes the
+    /// settings is the first key's.
     ///
     /// # Errors
     /// [`Unfit`] if it does not.
-    pub(super) fn new(name: Name, phase: u32, settings: &Settings) -> Result<Self, Unfit> {
+    pub(super) fn new(name: Name, phase: u32, settings: &Settings, judged: bool) -> Result<Self, Unfit> {
         let first = settings.build(name, phase)?;
         let bytes = first.bytes() as u64;
         let limiters = match first {
@@ -92,19 +95,16 @@ impl Lane {
             free: vec![0],
             sweep_at: SWEEP_MIN,
             limiters,
-            truth: Truth::new(&settings.rules),
+            // Without a rule the oracle remembers nothing.
+            truth: Truth::new(if judged { &settings.rules } else { &[] }),
             seated: Vec::with_capacity(BATCH),
             answers: Vec::with_capacity(BATCH),
+            levels: Vec::with_capacity(BATCH),
             waits: Histogram::new(3).expect("3 digits are few enough"),
             longest: 0,
             bytes,
             paces: Histogram::new(3).expect("3 digits are few enough"),
         })
-    }
-
-    /// The algorithm.
-    pub(super) fn name(&self) -> Name {
-        self.name
     }
 
     /// Lets limiters of quiet keys change hands, once there are many; no request to come is older than `now`.
@@ -125,9 +125,16 @@ impl Lane {
         Ok(())
     }
 
-    /// The keys that were refused in the batch just replayed, as often as they were.
-    pub(super) fn refused(&self, batch: &[Arrival]) -> impl Iterator<Item = usize> {
-        batch.iter().zip(&self.answers).filter(|(_, answer)| answer.is_none()).map(|(arrival, _)| arrival.key)
+    /// What it said to each request of the batch just replayed.
+    pub(super) fn verdicts(&self, entry: usize, batch: &[Arrival]) -> impl Iterator<Item = Verdict> {
+        batch.iter().zip(&self.answers).zip(&self.levels).map(move |((arrival, answer), &level)| Verdict {
+            entry,
+            key: arrival.key,
+            came: arrival.at,
+            at: answer.map_or(arrival.at, |wait| arrival.at.saturating_add(wait.as_nanos())),
+            admitted: answer.is_some(),
+            level,
+        })
     }
 
     /// Seats in use.
@@ -210,12 +217,13 @@ impl Lane {
 
     /// Tells the oracle.
     fn judge(&mut self, batch: &[Arrival]) {
+        self.levels.clear();
         for ((&seat, arrival), answer) in self.seated.iter().zip(batch).zip(&self.answers) {
             let Some(wait) = *answer else {
-                self.truth.refuse(seat, arrival.at);
+                self.levels.push(self.truth.refuse(seat, arrival.at));
                 continue;
             };
-            self.truth.admit(seat, arrival.at, arrival.at.saturating_add(wait.as_nanos()));
+            self.levels.push(self.truth.admit(seat, arrival.at, arrival.at.saturating_add(wait.as_nanos())));
             if matches!(self.limiters, Limiters::Queues(_)) {
                 self.longest = self.longest.max(wait.as_nanos());
                 let _ = self.waits.record(wait.as_nanos());
@@ -288,6 +296,7 @@ mod tests {
     use tollgate::Rule;
 
     use super::{super::Replay, *};
+    use crate::keys::Keys;
 
     const MS: u64 = 1_000_000;
 
@@ -297,7 +306,7 @@ mod tests {
         let rules = vec![Rule::new(2, Duration::from_millis(50))];
         let settings = Settings { rules, buckets: Some(5), burst: None };
         for name in Name::ALL {
-            let mut lane = Lane::new(name, 0, &settings).unwrap();
+            let mut lane = Lane::new(name, 0, &settings, true).unwrap();
             for (keys, limiters) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
                 let batch: Vec<Arrival> = (0..keys).map(|key| Arrival { key, at: MS }).collect();
                 lane.replay(&batch).unwrap();
@@ -316,8 +325,10 @@ mod tests {
         let rules = vec![Rule::new(2, Duration::from_millis(50))];
         let settings = Settings { rules, buckets: Some(5), burst: None };
         let figures = |sweep: bool| {
-            let mut replay = Replay::new(&settings, sweep);
-            Name::ALL.iter().for_each(|&name| replay.add(name).unwrap());
+            let mut replay = Replay::new(sweep);
+            let mut keys = Keys::default();
+            Name::ALL.iter().for_each(|&name| replay.add(name, &settings).unwrap());
+            replay.add_counted(Name::Window, &settings).unwrap();
             let mut chance = 1_u64;
             for i in 0..5 * BATCH as u64 {
                 replay.lanes.iter_mut().for_each(|lane| lane.sweep_at = 0);
@@ -325,13 +336,13 @@ mod tests {
                 // A few keys at a time, most of which come back after a long while, and the odd pause.
                 let key = i / 250 % 40 * 8 + (chance >> 60) % 8;
                 let time = i * MS + i / 800 * 400 * MS;
-                replay.take(&key.to_le_bytes(), time).unwrap();
+                replay.take(keys.place(&key.to_le_bytes()), time, &mut |_| ()).unwrap();
             }
-            replay.flush().unwrap();
+            replay.flush(&mut |_| ()).unwrap();
             let seats: Vec<usize> = replay.lanes.iter().map(|lane| lane.owners.len()).collect();
             let outcomes = replay.outcomes();
             let timeless = outcomes.into_iter().map(|outcome| Outcome { ns_per_check: 0.0, ..outcome });
-            (serde_json::to_string(&timeless.collect::<Vec<_>>()).unwrap(), replay.keys(), seats)
+            (serde_json::to_string(&timeless.collect::<Vec<_>>()).unwrap(), keys.len(), seats)
         };
         let (kept, keys, _) = figures(false);
         let (swept, _, seats) = figures(true);

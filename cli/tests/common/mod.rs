@@ -2,7 +2,9 @@
 #![allow(dead_code)]
 
 use std::{
+    env, fs,
     io::Write,
+    path::Path,
     process::{Command, Output, Stdio},
     thread,
 };
@@ -30,11 +32,35 @@ pub(crate) fn run(args: &[&str]) -> Ran {
     tollgate().args(args).output().expect("the tool starts").into()
 }
 
+/// Compares with a file in `golden/`; with `TOLLGATE_BLESS` set, writes it instead.
+pub(crate) fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if env::var_os("TOLLGATE_BLESS").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    let wanted = fs::read_to_string(&path).unwrap();
+    assert_eq!(text, wanted, "differs from {}", path.display());
+}
+
 /// Replays `log`, given on standard input, with these options.
 pub(crate) fn replay(log: impl AsRef<[u8]>, options: &[&str]) -> Ran {
     let mut command = tollgate();
     command.args(["replay", "-"]).args(options);
     feed(&mut command, log.as_ref())
+}
+
+/// Plans for `log`, given on standard input, with these options.
+pub(crate) fn plan(log: impl AsRef<[u8]>, options: &[&str]) -> Ran {
+    let mut command = tollgate();
+    command.args(["plan", "-"]).args(options);
+    feed(&mut command, log.as_ref())
+}
+
+/// Plans for `log` with these options and reads the JSON.
+pub(crate) fn planned(log: impl AsRef<[u8]>, options: &[&str]) -> serde_json::Value {
+    let ran = plan(log, &[&["--json"], options].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    serde_json::from_str(&ran.out).expect("JSON")
 }
 
 /// Runs a command with `log` as its standard input.

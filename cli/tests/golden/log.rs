@@ -1,0 +1,14 @@
+use std::time::Duration;
+use tollgate::{ConfigError, Limiter, Log, Precise};
+
+/// 7 per 1s, for each key (client).
+pub fn limiter() -> Result<Limiter<Log, Precise>, ConfigError> {
+    let window = Duration::from_nanos(1_000_000_000);
+    Ok(Limiter::precise(Log::builder(7, window).max_cost(1).build()?))
+}
+
+/// 2,000 per 1s, for all together.
+pub fn limiter_for_all() -> Result<Limiter<Log, Precise>, ConfigError> {
+    let window = Duration::from_nanos(1_000_000_000);
+    Ok(Limiter::precise(Log::builder(2_000, window).max_cost(1).build()?))
+}
