@@ -15,6 +15,8 @@
 //! | [`Sampled`] | but for an error below `m`, from every `m`-th permit | 8 B x limit / m |
 //! | [`Wheel`] | in any window, a permit coming back up to one slot late | slots and timers |
 //!
+//! [`Sharded`] spreads one limit over many logs or counters, so that threads do not meet.
+//!
 //! # Examples
 //! ```
 //! use std::time::Duration;
@@ -46,6 +48,7 @@ mod clock;
 mod decision;
 mod limiter;
 mod rule;
+mod shard;
 mod sync;
 mod time;
 
@@ -63,6 +66,9 @@ pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};
 pub use decision::{Decision, Denied, Quota, Reason};
 pub use limiter::Limiter;
 pub use rule::{ConfigError, RULES_MAX, Rule};
+#[cfg(feature = "std")]
+pub use shard::ShardedCounter;
+pub use shard::{Shard, Sharded};
 pub use time::Nanos;
 
 /// The examples of the README.

@@ -110,6 +110,22 @@ pub enum ConfigError {
         /// The largest one.
         max: u64,
     },
+    /// The number of shards was too small or too large.
+    Shards {
+        /// The number asked for.
+        got: u64,
+        /// The smallest one.
+        min: u64,
+        /// The largest one.
+        max: u64,
+    },
+    /// The largest cost does not fit into a shard's part of the limit.
+    Part {
+        /// The largest cost asked for.
+        max_cost: u64,
+        /// The smallest part above 0.
+        part: u64,
+    },
     /// There is not that much memory.
     Memory {
         /// Bytes that the state needs.
@@ -168,6 +184,10 @@ impl fmt::Display for ConfigError {
             Self::Tick { got, min, max } => write!(f, "tick {got:?} is not between {min:?} and {max:?}"),
             Self::Sampling { got, min, max } => {
                 write!(f, "sampling every {got}th is not between {min} and {max}")
+            }
+            Self::Shards { got, min, max } => write!(f, "{got} shards are not between {min} and {max}"),
+            Self::Part { max_cost, part } => {
+                write!(f, "largest cost {max_cost} is above {part}, a shard's part of the limit")
             }
             Self::Memory { bytes } => write!(f, "no memory for {bytes} bytes of state"),
         }

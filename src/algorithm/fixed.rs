@@ -152,7 +152,7 @@ impl Fixed {
     }
 }
 
-algorithm!(Fixed in parts);
+algorithm!(Fixed in parts of FixedConfig);
 
 // === impl FixedConfig ===
 

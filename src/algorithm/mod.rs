@@ -19,6 +19,7 @@ use alloc::boxed::Box;
 pub use compact::{Compact, CompactBuilder};
 #[cfg(not(tollgate_loom))]
 pub use config::{Config, STATE_ALIGN};
+pub(crate) use config::{InParts, On, Parts, StateOf};
 pub use fixed::{Fixed, FixedBuilder, FixedConfig};
 pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
@@ -107,11 +108,23 @@ macro_rules! algorithm {
     ($name:ident) => {
         algorithm!($name, it, it, it);
     };
-    ($name:ident in parts) => {
+    ($name:ident in parts of $config:ident) => {
         algorithm!($name, it, &it.config, &it.on());
+
+        impl $crate::algorithm::InParts for $name {
+            type Config = $config;
+
+            #[inline(always)]
+            fn on_state<'a>(
+                config: &'a $config,
+                state: $crate::algorithm::StateOf<'a, Self>,
+            ) -> impl $crate::decision::History<Limits = $config> + Copy {
+                $crate::algorithm::On { config, state }
+            }
+        }
     };
-    ($name:ident, $it:ident, $limits:expr, $history:expr) => {
-        impl $crate::Algorithm for $name {
+    ($({$($generics:tt)*})? $name:ty, $it:ident, $limits:expr, $history:expr) => {
+        impl $(<$($generics)*>)? $crate::Algorithm for $name {
             #[inline(always)]
             fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
                 let $it = self;

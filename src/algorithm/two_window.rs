@@ -179,7 +179,7 @@ impl TwoWindow {
     }
 }
 
-algorithm!(TwoWindow in parts);
+algorithm!(TwoWindow in parts of TwoWindowConfig);
 
 // === impl TwoWindowConfig ===
 

@@ -59,7 +59,7 @@ use core::{
 use crossbeam_utils::Backoff;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule,
+    ConfigError, Nanos, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
         config::{On, Parts},
@@ -228,7 +228,7 @@ impl Window {
     }
 }
 
-algorithm!(Window in parts);
+algorithm!(Window in parts of WindowConfig);
 
 // === impl WindowConfig ===
 
@@ -530,6 +530,18 @@ impl WindowBuilder {
     pub fn build(self) -> Result<Window, ConfigError> {
         let config = self.config()?;
         Ok(Window { block: Owned::zeroed(config.slots())?, config })
+    }
+
+    /// Checks everything and takes the memory of a counter in so many shards, whose parts of the limit add up to it.
+    ///
+    /// # Errors
+    /// Those of [`build`](WindowBuilder::build), more than one rule, no shard or more than 65,536, or a largest
+    /// cost above the smallest part.
+    pub fn build_sharded(self, shards: usize) -> Result<Sharded<Window>, ConfigError> {
+        let rule = self.rules[0];
+        Sharded::build(self.rules, self.max_cost, shards, |limit, max_cost| {
+            Self { rules: Rules::one(Rule { limit, ..rule }), max_cost, ..self }.config()
+        })
     }
 
     /// Checks everything, for a state that lies elsewhere.

@@ -33,7 +33,7 @@ mod unit;
 use core::time::Duration;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule,
+    ConfigError, Nanos, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
         config::{On, Parts},
@@ -146,7 +146,7 @@ impl Log {
     }
 }
 
-algorithm!(Log in parts);
+algorithm!(Log in parts of LogConfig);
 
 // === impl LogConfig ===
 
@@ -245,6 +245,18 @@ impl LogBuilder {
     pub fn build(self) -> Result<Log, ConfigError> {
         let config = self.config()?;
         Ok(Log { block: Owned::zeroed(config.slots())?, config })
+    }
+
+    /// Checks everything and takes the memory of a log in so many shards, whose parts of the limit add up to it.
+    ///
+    /// # Errors
+    /// Those of [`build`](LogBuilder::build), more than one rule, no shard or more than 65,536, or a largest
+    /// cost above the smallest part.
+    pub fn build_sharded(self, shards: usize) -> Result<Sharded<Log>, ConfigError> {
+        let rule = self.rules[0];
+        Sharded::build(self.rules, self.max_cost, shards, |limit, max_cost| {
+            Self { rules: Rules::one(Rule { limit, ..rule }), max_cost }.config()
+        })
     }
 
     /// Checks everything, for a state that lies elsewhere.

@@ -1,0 +1,453 @@
+//! Many histories, one limit: shards.
+//!
+//! # What
+//! `S` histories, each with memory of its own and a part of the limit; the parts add up to the limit. A caller takes
+//! from the shard that its thread calls home, so that threads do not meet, and is refused only after every shard has
+//! refused. No shard exceeds its part, so the sum never exceeds the limit.
+//!
+//! # State
+//! | word            | bits  | field      | meaning                                                              |
+//! |-----------------|-------|------------|----------------------------------------------------------------------|
+//! | `refused_until` | upper | until      | before this time every shard refuses every cost, in steps of [`STEP`] |
+//! |                 | lower | generation | changes of the limits so far, wrapping                                 |
+//! | shards          |       |            | as their algorithm says                                              |
+//!
+//! # Invariants
+//! | id | always                                                                      | kept by                    | checked by |
+//! |----|-----------------------------------------------------------------------------|----------------------------|------------|
+//! | I1 | the parts add up to the limit, and differ by at most 1                       | `Parted::new`              | properties |
+//! | I2 | `until` was the earliest time at which a shard frees a permit, at one instant of a scan that read this generation before its limits | `publish`, `limits_changed` | models `clear`, `a slow scan` |
+//! | I3 | a scan refuses only when every shard refused at one judged time               | `scan`                     | model `counter-example` |
+//! | I4 | the parts of a configuration are fewer than 2^32                             | `Parted::new`              | unit test  |
+//!
+//! # Linearization points
+//! L1 admission: that of the shard that admits. L2 refusal by a scan at time `t`: any instant between the last shard's
+//! refusal and the first look after it. Each shard was full at `t` when it refused, and still has no newer time than `t`
+//! when looked at after all have refused; at a fixed time a full shard stays as it is, so all were full together in
+//! between. If a look finds a later time, all are asked again at that one: somebody was admitted meanwhile.
+//! L3 refusal by `refused_until`: the instant L2 of the scan that stored it, or the call's own beginning if that is
+//! later. No call that began before it carried a time at or past `until` (unless times step back), so all shards are
+//! as they were: full.
+//!
+//! # What is exact
+//! For single permits, limits that do not change and times that do not step back (whoever begins later carries
+//! no earlier time), every answer is that of one history with the whole limit. Otherwise:
+//! - *costs*: a refusal of cost `n` means that at one instant no shard had `n` free: at most `S (n - 1)` were free in all;
+//! - *a time that steps back* is judged by each shard at the newest that this shard knows; a call with a time before
+//!   `until` may be refused although one with a later time has been admitted. Never over, all the same;
+//! - *after a lowering* use may exceed the new limit by what shards hold above their new parts, for one window.
+//!
+//! # Memory order
+//! | id | site                      | order   | pairs with | because                                                          |
+//! |----|---------------------------|---------|------------|------------------------------------------------------------------|
+//! | O1 | `refused_until`, load     | Acquire | O2, O3     | who sees a generation sees the limits it came with; who sees `until` comes after the scan |
+//! | O2 | `refused_until`, CAS of a scan | Release | O1    | the scan comes before every refusal that rests on it             |
+//! | O3 | `refused_until`, CAS of a change | Release | O1  | publishes that the limits have changed                           |
+//! | O4 | `refused_until`, CAS of an admission | Relaxed | none | it takes a value back that others need not see           |
+//! | O5 | numbers of threads        | Relaxed | none       | each is given once, in whatever order                            |
+//!
+//! The shards' own orders are their algorithm's; that a later look sees what led to an earlier refusal is O1 to O5 of
+//! the log, O1 to O4 of the counter.
+//!
+//! # Progress
+//! Lock-free: a scan starts over only when somebody was admitted at a later time.
+
+mod home;
+mod look;
+
+use alloc::{boxed::Box, vec::Vec};
+use core::slice;
+
+use crossbeam_utils::CachePadded;
+
+use crate::{
+    ConfigError, Log, Nanos, Rule, Window,
+    algorithm::{InParts, Parts, algorithm},
+    block::Owned,
+    decision::{self, History, Limits, Look},
+    rule::Rules,
+    sync::{Acquire, GENERATION_BITS, Relaxed, Release, Word, word},
+};
+use home::{ByThread, Chosen, Home};
+use look::ShardedLook;
+
+/// Bits below the time in [`Until`]: its top two bits are never set.
+const LOW: u64 = (1 << (GENERATION_BITS + 2)) - 1;
+/// What `until` is rounded down to, in nanoseconds.
+#[cfg(test)]
+const STEP: u64 = 1 << GENERATION_BITS;
+
+/// One limit over many shards: an admission touches a shard that other threads leave alone.
+///
+/// Built by [`LogBuilder::build_sharded`](crate::LogBuilder::build_sharded) and
+/// [`WindowBuilder::build_sharded`](crate::WindowBuilder::build_sharded), for one rule. The limit is cut into one
+/// part a shard: 10 over 4 shards are 3, 3, 2, 2; shards beyond the limit have nothing. Take as many shards as threads
+/// call at once.
+///
+/// # Guarantees
+/// Never over, under any interleaving: no shard exceeds its part. For single permits and times that do not step back
+/// never falsely refused either: a refusal means that at one instant no shard had a permit (as exactly as the
+/// algorithm knows). A refusal of cost `n` means that at one instant no shard had `n`: so up to
+/// `shards * (n - 1)` permits may be free, scattered. A time older than the newest is judged by each shard at the
+/// newest that it knows itself, and may be refused while a call with a later time is admitted.
+///
+/// The largest cost is the smallest part above 0; a larger one is refused with
+/// [`Reason::Never`](crate::Reason::Never) or [`Reason::MaxCost`](crate::Reason::MaxCost).
+///
+/// # Cost
+/// Admission: that of the algorithm, a load of a word that is seldom written, and a look at what the thread remembers.
+/// Refusal: one load and one compare while all is known to be full, else a scan of all shards. `check` and `peek` look
+/// at every shard at least twice.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Nanos, Window};
+///
+/// let limiter = Window::builder(10, Duration::from_secs(1)).max_cost(2).build_sharded(4)?;
+/// let now = Nanos::from_secs(5);
+/// let admitted = (0..100).filter(|_| limiter.try_acquire_at(1, now)).count();
+/// assert_eq!(admitted, 10);
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub struct Sharded<A: Shard> {
+    config: Parted<A::Config>,
+    refused_until: CachePadded<Word<Until>>,
+    shards: Box<[Memory<A>]>,
+}
+
+/// An algorithm that can be sharded: [`Log`] and [`Window`].
+#[expect(private_bounds, reason = "sealed")]
+pub trait Shard: InParts + 'static {}
+
+impl Shard for Log {}
+impl Shard for Window {}
+
+/// The sharded counter on the coarse clock: the cheapest limiter for many threads.
+///
+/// A permit comes back up to a bucket late, and the coarse clock may lag by what
+/// [`Coarse::staleness`](crate::Coarse::staleness) shows: in real time the promise is the limit in any window less that lag.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Coarse, Limiter, ShardedCounter, Window};
+///
+/// let counter = Window::builder(1_000, Duration::from_secs(1)).build_sharded(2)?;
+/// let _fresh = Coarse::start(Duration::from_millis(1)); // As long as it lives; without it each call reads the clock.
+/// let limiter: ShardedCounter = Limiter::new(counter, Coarse::new());
+/// assert!(limiter.try_acquire());
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+#[cfg(feature = "std")]
+pub type ShardedCounter = crate::Limiter<Sharded<Window>, crate::Coarse>;
+
+/// The memory of a shard.
+type Memory<A> = Owned<<<A as InParts>::Config as Parts>::Heads, <<A as InParts>::Config as Parts>::Slot>;
+
+/// A limit in parts.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Parted<C> {
+    rule: Rule,
+    /// How many shards have the larger part: the first ones.
+    larger: u64,
+    /// The smaller part.
+    smallest: u64,
+    /// The largest part.
+    passable: u64,
+    max_cost: u64,
+    ceiling: u64,
+    /// The configurations of the larger part and of the smaller one.
+    parts: [C; 2],
+}
+
+// SAFETY: contract of `NoUninit`: words and configurations of words, in C's order, so no padding.
+unsafe impl<C: bytemuck::NoUninit> bytemuck::NoUninit for Parted<C> {}
+
+/// A configuration on the shards, and where a call begins.
+pub(crate) struct OnSharded<'s, A: Shard, H> {
+    config: &'s Parted<A::Config>,
+    refused_until: &'s Word<Until>,
+    shards: &'s [Memory<A>],
+    home: H,
+}
+
+word!(
+    /// `until | generation`.
+    Until
+);
+
+// === impl Sharded ===
+
+impl<A: Shard> Sharded<A> {
+    /// Cuts the rule into parts for so many shards; `part` configures one, for a limit and a largest cost.
+    pub(crate) fn build(
+        rules: Rules,
+        max_cost: u64,
+        shards: usize,
+        part: impl Fn(u64, u64) -> Result<A::Config, ConfigError>,
+    ) -> Result<Self, ConfigError> {
+        let rules = rules.validate()?;
+        if rules.len() > 1 {
+            return Err(ConfigError::Rules { got: rules.len(), max: 1 });
+        }
+        let config = Parted::new(rules[0], max_cost, shards as u64, part)?;
+        let memory = |shard| Owned::zeroed(config.part(shard).0.slots());
+        let shards: Result<Vec<_>, _> = (0..shards).map(memory).collect();
+        Ok(Self { config, refused_until: CachePadded::default(), shards: shards?.into_boxed_slice() })
+    }
+
+    /// The number of shards.
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Takes `cost` permits at `now` as [`try_acquire_at`](crate::Algorithm::try_acquire_at) does, beginning at a shard that the caller
+    /// chooses, `home` modulo the number of shards: for callers who know their processor, or without `std`, where
+    /// every other call begins at the first.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Log, Nanos};
+    ///
+    /// let log = Log::builder(2, Duration::from_secs(1)).build_sharded(2)?;
+    /// assert!(log.try_acquire_from(1, 1, Nanos::ZERO) && log.try_acquire_from(1, 1, Nanos::ZERO));
+    /// assert!(!log.try_acquire_from(0, 1, Nanos::ZERO));
+    /// # Ok::<(), tollgate::ConfigError>(())
+    /// ```
+    #[inline]
+    pub fn try_acquire_from(&self, home: usize, cost: u64, now: Nanos) -> bool {
+        decision::try_acquire(&self.on_config(&self.config, Chosen(home)), cost, now)
+    }
+
+    #[inline(always)]
+    fn on(&self) -> OnSharded<'_, A, ByThread> {
+        self.on_config(&self.config, ByThread)
+    }
+
+    #[inline(always)]
+    fn on_config<'s, H>(&'s self, config: &'s Parted<A::Config>, home: H) -> OnSharded<'s, A, H> {
+        OnSharded { config, refused_until: &self.refused_until, shards: &self.shards, home }
+    }
+
+    fn bytes(&self) -> usize {
+        let shards: usize = (0..self.shards.len()).map(|shard| self.config.part(shard).0.bytes()).sum();
+        size_of::<CachePadded<Word<Until>>>() + shards
+    }
+
+    fn clear(&mut self) {
+        self.refused_until = CachePadded::default();
+        self.shards.iter_mut().for_each(Owned::clear);
+    }
+}
+
+algorithm!({A: Shard} Sharded<A>, it, &it.config, &it.on());
+
+// === impl Parted ===
+
+impl<C> Parted<C> {
+    /// The most shards.
+    const SHARDS_MAX: u64 = 1 << 16; // I4
+
+    /// Cuts a rule into parts (I1).
+    fn new(
+        rule: Rule,
+        max_cost: u64,
+        shards: u64,
+        part: impl Fn(u64, u64) -> Result<C, ConfigError>,
+    ) -> Result<Self, ConfigError> {
+        if !(1..=Self::SHARDS_MAX).contains(&shards) {
+            return Err(ConfigError::Shards { got: shards, min: 1, max: Self::SHARDS_MAX });
+        }
+        let (smallest, larger) = (rule.limit / shards, rule.limit % shards);
+        let passable = smallest + u64::from(larger > 0);
+        let least = if smallest > 0 { smallest } else { passable };
+        if max_cost != u64::MAX && max_cost > least && rule.limit > 0 {
+            return Err(ConfigError::Part { max_cost, part: least });
+        }
+        let max_cost = max_cost.min(least.max(1));
+        let parts = [part(passable, max_cost)?, part(smallest, max_cost)?];
+        Ok(Self { rule, larger, smallest, passable, max_cost, ceiling: passable.min(max_cost), parts })
+    }
+
+    /// The configuration of a shard, and its part.
+    #[inline(always)]
+    fn part(&self, shard: usize) -> (&C, u64) {
+        // Without a branch: which part it is depends on the thread.
+        let smaller = shard as u64 >= self.larger;
+        (&self.parts[usize::from(smaller)], self.smallest + u64::from(!smaller))
+    }
+}
+
+impl<C> Limits for Parted<C> {
+    fn rules(&self) -> &[Rule] {
+        slice::from_ref(&self.rule)
+    }
+
+    fn passable(&self, _rule: usize) -> u64 {
+        self.passable
+    }
+
+    fn max_cost(&self) -> u64 {
+        self.max_cost
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+}
+
+// === impl OnSharded ===
+
+impl<A: Shard, H: Home> OnSharded<'_, A, H> {
+    /// Takes from one shard.
+    #[inline(always)]
+    fn take_from(&self, shard: usize, cost: u64, now: Nanos) -> bool {
+        let Some(memory) = self.shards.get(shard) else { return false };
+        decision::try_acquire(&A::on_state(self.config.part(shard).0, memory.at()), cost, now) // L1
+    }
+
+    /// Takes from any shard, or tells from when on one frees a permit; `Err` tells a later time to be judged at.
+    fn scan(&self, cost: u64, at: Nanos) -> Result<Option<Nanos>, Nanos> {
+        let (len, home) = (self.shards.len(), self.home.of(self.shards));
+        for step in 0..len {
+            let shard = if home + step < len { home + step } else { home + step - len };
+            if self.take_from(shard, cost, at) {
+                self.home.remember(self.shards, shard);
+                return Ok(None);
+            }
+        }
+        let mut free = Nanos::from_nanos(u64::MAX);
+        for shard in 0..len {
+            let (seen_at, passes) = self.ask(shard, cost, at);
+            if seen_at > at {
+                return Err(seen_at); // I3
+            }
+            free = free.min(passes);
+        }
+        Ok(Some(free))
+    }
+
+    /// The time at which a call at `at` is judged by a shard, and when it passes there.
+    fn ask(&self, shard: usize, cost: u64, at: Nanos) -> (Nanos, Nanos) {
+        let (config, part) = self.config.part(shard);
+        let history = A::on_state(config, self.shards[shard].at());
+        // Lock-free: a round is lost only to another caller that was admitted meanwhile.
+        loop {
+            let look = history.look(at);
+            match part.checked_sub(cost) {
+                None => return (look.at(), Nanos::from_nanos(u64::MAX)),
+                Some(keep) => {
+                    if let Some(wait) = look.wait(0, keep) {
+                        return (look.at(), look.at() + wait);
+                    }
+                }
+            }
+        }
+    }
+
+    /// After a scan that found single permits to be free from `until` on.
+    fn publish(&self, seen: Until, until: Nanos, now: Nanos) {
+        let next = seen.with(until);
+        if next.covers(now) {
+            // Beaten: the limits have changed, or another scan's time stands there, as good as this one.
+            let _ = self.refused_until.compare_exchange(seen, next, Release, Relaxed); // O2
+        }
+    }
+
+    /// After an admission: a time that has passed must not refuse whoever comes with an older one.
+    #[cold]
+    #[inline(never)]
+    fn withdraw(&self, seen: Until) {
+        // Beaten: another took it back, or there is a newer one.
+        let _ = self.refused_until.compare_exchange(seen, seen.with(Nanos::ZERO), Relaxed, Relaxed); // O4
+    }
+}
+
+impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
+    type Limits = Parted<A::Config>;
+    type Look<'a>
+        = ShardedLook<'s, A>
+    where
+        Self: 'a;
+
+    fn limits(&self) -> &Parted<A::Config> {
+        self.config
+    }
+
+    /// What is known to be full, then the shard at home.
+    #[inline(always)]
+    fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
+        let seen = self.refused_until.load(Acquire); // O1, L3
+        if seen.covers(now) && cost > 0 {
+            return Some(false); // A time out of range, whatever was compared, is refused as well.
+        }
+        if !self.take_from(self.home.of(self.shards), cost, now) {
+            return None;
+        }
+        if seen.is_some() && cost > 0 {
+            self.withdraw(seen);
+        }
+        Some(true)
+    }
+
+    #[inline(never)]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        let mut at = now;
+        loop {
+            let seen = self.refused_until.load(Acquire); // O1: before the limits are read.
+            match self.scan(cost, at) {
+                Ok(None) => {
+                    if seen.is_some() {
+                        self.withdraw(seen);
+                    }
+                    return true;
+                }
+                Ok(Some(free)) if free > at => {
+                    if cost == 1 {
+                        self.publish(seen, free, now);
+                    }
+                    return false; // L2
+                }
+                Ok(Some(_)) => {}
+                Err(later) => at = later,
+            }
+        }
+    }
+
+    fn look(&self, now: Nanos) -> ShardedLook<'s, A> {
+        ShardedLook::new(self.config, self.shards, now)
+    }
+}
+
+impl<A: Shard, H: Copy> Clone for OnSharded<'_, A, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A: Shard, H: Copy> Copy for OnSharded<'_, A, H> {}
+
+// === impl Until ===
+
+impl Until {
+    /// Whether a call at `now` is refused by it.
+    #[inline(always)]
+    fn covers(self, now: Nanos) -> bool {
+        // Both in units of the word; below the time lies the generation, which the ones make up for.
+        (now.as_nanos() << 2 | LOW) < self.0
+    }
+
+    /// Whether there is a time.
+    #[inline(always)]
+    fn is_some(self) -> bool {
+        self.0 > LOW
+    }
+
+    /// The same generation with a time, rounded down; one out of range as late as can be.
+    fn with(self, until: Nanos) -> Self {
+        Self(until.min(Nanos::MAX).as_nanos() << 2 & !LOW | self.0 & LOW)
+    }
+}
