@@ -47,6 +47,7 @@ mod block;
 mod clock;
 mod decision;
 mod limiter;
+mod live;
 mod rule;
 mod shard;
 mod sync;
@@ -65,7 +66,8 @@ pub use clock::{Clock, Manual, Rebased};
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};
 pub use decision::{Decision, Denied, Quota, Reason};
 pub use limiter::Limiter;
-pub use rule::{ConfigError, RULES_MAX, Rule};
+pub use live::{Changing, Live, LiveRules};
+pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
 #[cfg(feature = "std")]
 pub use shard::ShardedCounter;
 pub use shard::{Shard, Sharded};

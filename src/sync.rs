@@ -24,7 +24,7 @@ pub(crate) use real::Word;
 pub(crate) const SPAN_BITS_MAX: u32 = if cfg!(tollgate_loom) { 5 } else { 62 };
 
 /// How many bits tell a change of the limits from another: few under the model, so that they wrap at once.
-pub(crate) const GENERATION_BITS: u32 = if cfg!(tollgate_loom) { 0 } else { 8 };
+pub(crate) const GENERATION_BITS: u32 = if cfg!(tollgate_loom) { 0 } else { 12 };
 
 /// Declares a packed word: a `u64` with a name, whose fields the declaring module decodes.
 macro_rules! word {

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 use bytemuck::{NoUninit, Pod};
 
 use crate::{
-    Algorithm,
+    Algorithm, ConfigError, Rules,
     block::{self, At, Zeroed},
     decision::{History, Limits},
 };
@@ -150,11 +150,23 @@ pub(crate) trait InParts: Algorithm {
     /// Its configuration.
     type Config: Parts + Copy;
 
+    /// Its configuration.
+    fn config(&self) -> &Self::Config;
+
+    /// Its state.
+    fn state(&self) -> StateOf<'_, Self>;
+
     /// The history of a state under a configuration.
     fn on_state<'a>(
         config: &'a Self::Config,
         state: StateOf<'a, Self>,
     ) -> impl History<Limits = Self::Config> + Copy;
+}
+
+/// A configuration whose rules may be others while its states stay as they are.
+pub(crate) trait WithRules: Parts + Copy {
+    /// The same with other rules, for any state that this one or another such has left.
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError>;
 }
 
 /// Where a state of an algorithm lies.

@@ -19,7 +19,7 @@ use alloc::boxed::Box;
 pub use compact::{Compact, CompactBuilder};
 #[cfg(not(tollgate_loom))]
 pub use config::{Config, STATE_ALIGN};
-pub(crate) use config::{InParts, On, Parts, StateOf};
+pub(crate) use config::{InParts, On, Parts, StateOf, WithRules};
 pub use fixed::{Fixed, FixedBuilder, FixedConfig};
 pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
@@ -29,7 +29,7 @@ pub use two_window::{TwoWindow, TwoWindowBuilder, TwoWindowConfig};
 pub use wheel::{Wheel, WheelBuilder};
 pub use window::{Coverage, Window, WindowBuilder, WindowConfig};
 
-use crate::{Decision, Nanos, Rule};
+use crate::{Decision, Nanos, Rules};
 
 /// What every algorithm answers, at a time that the caller passes.
 ///
@@ -60,7 +60,7 @@ pub trait Algorithm: Send + Sync {
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64>;
 
     /// The rules, in the order given.
-    fn rules(&self) -> &[Rule];
+    fn rules(&self) -> Rules;
 
     /// Bytes of state, the configuration apart.
     fn state_bytes(&self) -> usize;
@@ -89,7 +89,7 @@ impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
         (**self).usage_at(rule, now)
     }
 
-    fn rules(&self) -> &[Rule] {
+    fn rules(&self) -> Rules {
         (**self).rules()
     }
 
@@ -113,6 +113,15 @@ macro_rules! algorithm {
 
         impl $crate::algorithm::InParts for $name {
             type Config = $config;
+
+            fn config(&self) -> &$config {
+                &self.config
+            }
+
+            #[inline(always)]
+            fn state(&self) -> $crate::algorithm::StateOf<'_, Self> {
+                self.on().state
+            }
 
             #[inline(always)]
             fn on_state<'a>(
@@ -146,9 +155,9 @@ macro_rules! algorithm {
                 $crate::decision::usage($history, rule, now)
             }
 
-            fn rules(&self) -> &[$crate::Rule] {
+            fn rules(&self) -> $crate::Rules {
                 let $it = self;
-                $crate::decision::Limits::rules($limits)
+                $crate::Rules::of($crate::decision::Limits::rules($limits))
             }
 
             fn state_bytes(&self) -> usize {

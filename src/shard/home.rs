@@ -63,7 +63,7 @@ mod by_thread {
     #[cold]
     #[inline(never)]
     fn number() -> u32 {
-        let spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits(); // O5
+        let spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits(); // O4
         SPREAD.set(Some(spread));
         spread
     }
@@ -111,7 +111,7 @@ mod by_thread {
                 let mut taken = Vec::from_iter((0..shards).map(|_| 0));
                 for number in 0..64 * shards {
                     let spread = u64::from((number as u32).reverse_bits());
-                    taken[(spread * shards >> 32) as usize] += 1;
+                    taken[((spread * shards) >> 32) as usize] += 1;
                 }
                 let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
                 assert!(*least >= 60 && *most <= 68, "{shards}: {taken:?}");

@@ -8,17 +8,17 @@
 //! # State
 //! | word            | bits  | field      | meaning                                                              |
 //! |-----------------|-------|------------|----------------------------------------------------------------------|
-//! | `refused_until` | upper | until      | before this time every shard refuses every cost, in steps of [`STEP`] |
-//! |                 | lower | generation | changes of the limits so far, wrapping                                 |
+//! | `refused_until` | upper | until      | before this time every shard refuses every cost, rounded down to 4,096 ns |
+//! |                 | lower | generation | of the limits by which that was found; others take no notice           |
 //! | shards          |       |            | as their algorithm says                                              |
 //!
 //! # Invariants
 //! | id | always                                                                      | kept by                    | checked by |
 //! |----|-----------------------------------------------------------------------------|----------------------------|------------|
 //! | I1 | the parts add up to the limit, and differ by at most 1                       | `Parted::new`              | properties |
-//! | I2 | `until` was the earliest time at which a shard frees a permit, at one instant of a scan that read this generation before its limits | `publish`, `limits_changed` | models `clear`, `a slow scan` |
+//! | I2 | `until` was the earliest time at which a shard frees a permit, at one instant of a scan by the limits of this generation | `publish`, `covers`: each asks for its own generation | models |
 //! | I3 | a scan refuses only when every shard refused at one judged time               | `scan`                     | model `counter-example` |
-//! | I4 | the parts of a configuration are fewer than 2^32                             | `Parted::new`              | unit test  |
+//! | I4 | the rings of a shard's two possible parts are alike, if its part may change     | `Parted::with_rules`       | properties |
 //!
 //! # Linearization points
 //! L1 admission: that of the shard that admits. L2 refusal by a scan at time `t`: any instant between the last shard's
@@ -35,16 +35,17 @@
 //! - *costs*: a refusal of cost `n` means that at one instant no shard had `n` free: at most `S (n - 1)` were free in all;
 //! - *a time that steps back* is judged by each shard at the newest that this shard knows; a call with a time before
 //!   `until` may be refused although one with a later time has been admitted. Never over, all the same;
+//! - *after* 2^14 *changes* of the limits the generation recurs: a time that was stored so many changes ago, has not come
+//!   yet and was neither taken back nor replaced would count again;
 //! - *after a lowering* use may exceed the new limit by what shards hold above their new parts, for one window.
 //!
 //! # Memory order
 //! | id | site                      | order   | pairs with | because                                                          |
 //! |----|---------------------------|---------|------------|------------------------------------------------------------------|
-//! | O1 | `refused_until`, load     | Acquire | O2, O3     | who sees a generation sees the limits it came with; who sees `until` comes after the scan |
+//! | O1 | `refused_until`, load     | Acquire | O2         | who sees `until` comes after the scan that found it              |
 //! | O2 | `refused_until`, CAS of a scan | Release | O1    | the scan comes before every refusal that rests on it             |
-//! | O3 | `refused_until`, CAS of a change | Release | O1  | publishes that the limits have changed                           |
-//! | O4 | `refused_until`, CAS of an admission | Relaxed | none | it takes a value back that others need not see           |
-//! | O5 | numbers of threads        | Relaxed | none       | each is given once, in whatever order                            |
+//! | O3 | `refused_until`, CAS of an admission | Relaxed | none | it takes a value back that others need not see           |
+//! | O4 | numbers of threads        | Relaxed | none       | each is given once, in whatever order                            |
 //!
 //! The shards' own orders are their algorithm's; that a later look sees what led to an earlier refusal is O1 to O5 of
 //! the log, O1 to O4 of the counter.
@@ -61,11 +62,11 @@ use core::slice;
 use crossbeam_utils::CachePadded;
 
 use crate::{
-    ConfigError, Log, Nanos, Rule, Window,
-    algorithm::{InParts, Parts, algorithm},
+    ConfigError, Log, Nanos, Rule, Rules, Window,
+    algorithm::{InParts, Parts, WithRules, algorithm},
     block::Owned,
     decision::{self, History, Limits, Look},
-    rule::Rules,
+    live::Changes,
     sync::{Acquire, GENERATION_BITS, Relaxed, Release, Word, word},
 };
 use home::{ByThread, Chosen, Home};
@@ -73,9 +74,6 @@ use look::ShardedLook;
 
 /// Bits below the time in [`Until`]: its top two bits are never set.
 const LOW: u64 = (1 << (GENERATION_BITS + 2)) - 1;
-/// What `until` is rounded down to, in nanoseconds.
-#[cfg(test)]
-const STEP: u64 = 1 << GENERATION_BITS;
 
 /// One limit over many shards: an admission touches a shard that other threads leave alone.
 ///
@@ -150,12 +148,17 @@ type Memory<A> = Owned<<<A as InParts>::Config as Parts>::Heads, <<A as InParts>
 #[repr(C)]
 pub(crate) struct Parted<C> {
     rule: Rule,
+    shards: u64,
+    /// Changes of the rule so far, as [`Until`] counts them.
+    generation: u64,
     /// How many shards have the larger part: the first ones.
     larger: u64,
     /// The smaller part.
     smallest: u64,
     /// The largest part.
     passable: u64,
+    /// The largest cost asked for; all ones if none was.
+    declared: u64,
     max_cost: u64,
     ceiling: u64,
     /// The configurations of the larger part and of the smaller one.
@@ -245,11 +248,31 @@ impl<A: Shard> Sharded<A> {
 
 algorithm!({A: Shard} Sharded<A>, it, &it.config, &it.on());
 
+impl<A: Shard> Changes for Sharded<A>
+where
+    A::Config: WithRules,
+{
+    type Settings = Parted<A::Config>;
+
+    fn settings(&self) -> &Self::Settings {
+        &self.config
+    }
+
+    fn with_rules(settings: &Self::Settings, rules: &Rules) -> Result<Self::Settings, ConfigError> {
+        settings.with_rules(rules)
+    }
+
+    #[inline(always)]
+    fn under<'a>(&'a self, settings: &'a Self::Settings) -> impl History<Limits = Self::Settings> {
+        self.on_config(settings, ByThread)
+    }
+}
+
 // === impl Parted ===
 
-impl<C> Parted<C> {
+impl<C: Copy> Parted<C> {
     /// The most shards.
-    const SHARDS_MAX: u64 = 1 << 16; // I4
+    const SHARDS_MAX: u64 = 1 << 16;
 
     /// Cuts a rule into parts (I1).
     fn new(
@@ -261,15 +284,52 @@ impl<C> Parted<C> {
         if !(1..=Self::SHARDS_MAX).contains(&shards) {
             return Err(ConfigError::Shards { got: shards, min: 1, max: Self::SHARDS_MAX });
         }
-        let (smallest, larger) = (rule.limit / shards, rule.limit % shards);
-        let passable = smallest + u64::from(larger > 0);
+        let (smallest, passable) = (rule.limit / shards, rule.limit.div_ceil(shards));
         let least = if smallest > 0 { smallest } else { passable };
         if max_cost != u64::MAX && max_cost > least && rule.limit > 0 {
             return Err(ConfigError::Part { max_cost, part: least });
         }
-        let max_cost = max_cost.min(least.max(1));
         let parts = [part(passable, max_cost)?, part(smallest, max_cost)?];
-        Ok(Self { rule, larger, smallest, passable, max_cost, ceiling: passable.min(max_cost), parts })
+        let blank = Self {
+            rule,
+            shards,
+            generation: 0,
+            larger: 0,
+            smallest,
+            passable,
+            declared: max_cost,
+            max_cost,
+            ceiling: 0,
+            parts,
+        };
+        Ok(blank.with_parts(rule, parts))
+    }
+
+    /// The same with another rule, for the same shards.
+    fn with_rules(&self, rules: &Rules) -> Result<Self, ConfigError>
+    where
+        C: WithRules,
+    {
+        rules.expect_at_most(1)?;
+        let rule = rules[0];
+        if self.parts[0].slots() != self.parts[1].slots() {
+            return Err(ConfigError::Uneven { limit: self.rule.limit, shards: self.shards }); // I4
+        }
+        let part = |limit| self.parts[0].with_rules(Rules::one(Rule { limit, ..rule }));
+        let smallest = rule.limit / self.shards;
+        let parts = [part(rule.limit.div_ceil(self.shards))?, part(smallest)?];
+        let generation = (self.generation + 1) & LOW;
+        Ok(Self { generation, ..self.with_parts(rule, parts) })
+    }
+
+    /// The same with a rule in these parts.
+    fn with_parts(&self, rule: Rule, parts: [C; 2]) -> Self {
+        let (smallest, larger) = (rule.limit / self.shards, rule.limit % self.shards);
+        let passable = smallest + u64::from(larger > 0);
+        let least = if smallest > 0 { smallest } else { passable };
+        let max_cost = if self.declared == u64::MAX { least.max(1) } else { self.declared };
+        let ceiling = passable.min(max_cost);
+        Self { rule, larger, smallest, passable, max_cost, ceiling, parts, ..*self }
     }
 
     /// The configuration of a shard, and its part.
@@ -350,9 +410,9 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
 
     /// After a scan that found single permits to be free from `until` on.
     fn publish(&self, seen: Until, until: Nanos, now: Nanos) {
-        let next = seen.with(until);
-        if next.covers(now) {
-            // Beaten: the limits have changed, or another scan's time stands there, as good as this one.
+        let next = Until::new(until, self.config.generation);
+        if next.covers(now, self.config.generation) {
+            // Beaten: another scan's time stands there, as good as this one.
             let _ = self.refused_until.compare_exchange(seen, next, Release, Relaxed); // O2
         }
     }
@@ -362,7 +422,7 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
     #[inline(never)]
     fn withdraw(&self, seen: Until) {
         // Beaten: another took it back, or there is a newer one.
-        let _ = self.refused_until.compare_exchange(seen, seen.with(Nanos::ZERO), Relaxed, Relaxed); // O4
+        let _ = self.refused_until.compare_exchange(seen, Until(0), Relaxed, Relaxed); // O3
     }
 }
 
@@ -381,13 +441,16 @@ impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
     #[inline(always)]
     fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
         let seen = self.refused_until.load(Acquire); // O1, L3
-        if seen.covers(now) && cost > 0 {
+        if cost.wrapping_sub(1) >= self.config.ceiling {
+            return None; // One compare for both ends: 0 wraps to the top.
+        }
+        if seen.covers(now, self.config.generation) {
             return Some(false); // A time out of range, whatever was compared, is refused as well.
         }
         if !self.take_from(self.home.of(self.shards), cost, now) {
             return None;
         }
-        if seen.is_some() && cost > 0 {
+        if seen != Until(0) {
             self.withdraw(seen);
         }
         Some(true)
@@ -397,17 +460,17 @@ impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
     fn take(&self, cost: u64, now: Nanos) -> bool {
         let mut at = now;
         loop {
-            let seen = self.refused_until.load(Acquire); // O1: before the limits are read.
+            let seen = self.refused_until.load(Acquire); // O1: before the scan.
             match self.scan(cost, at) {
                 Ok(None) => {
-                    if seen.is_some() {
+                    if seen != Until(0) {
                         self.withdraw(seen);
                     }
                     return true;
                 }
                 Ok(Some(free)) if free > at => {
                     if cost == 1 {
-                        self.publish(seen, free, now);
+                        self.publish(seen, free, at);
                     }
                     return false; // L2
                 }
@@ -433,21 +496,51 @@ impl<A: Shard, H: Copy> Copy for OnSharded<'_, A, H> {}
 // === impl Until ===
 
 impl Until {
-    /// Whether a call at `now` is refused by it.
-    #[inline(always)]
-    fn covers(self, now: Nanos) -> bool {
-        // Both in units of the word; below the time lies the generation, which the ones make up for.
-        (now.as_nanos() << 2 | LOW) < self.0
+    /// Before `until`, rounded down, by the limits of this generation; a time out of range is as late as can be.
+    fn new(until: Nanos, generation: u64) -> Self {
+        Self(until.min(Nanos::MAX).as_nanos() << 2 & !LOW | generation)
     }
 
-    /// Whether there is a time.
+    /// Whether a call at `now` by the limits of this generation is refused by it.
     #[inline(always)]
-    fn is_some(self) -> bool {
-        self.0 > LOW
+    fn covers(self, now: Nanos, generation: u64) -> bool {
+        // In units of the word; below the time lies the generation, which the ones make up for.
+        ((now.as_nanos() << 2) | LOW) < self.0 && self.0 & LOW == generation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: u64 = 1 << GENERATION_BITS;
+
+    /// Refused before the time, never at it or after; a word of zeros and one of other limits refuse nobody.
+    #[test]
+    fn until_refuses_before_it_and_never_after() {
+        let at = Nanos::from_nanos;
+        for until in [STEP, 10 * STEP, 10 * STEP + 1, Nanos::MAX.as_nanos(), u64::MAX] {
+            for generation in [0, 1, LOW] {
+                let word = Until::new(at(until), generation);
+                let due = until.min(Nanos::MAX.as_nanos()) / STEP * STEP;
+                assert!(word.covers(at(due - 1), generation) && word.covers(at(0), generation), "{until}");
+                assert!(!word.covers(at(due), generation) && !word.covers(Nanos::MAX, generation), "{until}");
+                assert!(!word.covers(at(0), (generation + 1) & LOW), "{until}");
+            }
+        }
+        assert!(!Until(0).covers(at(0), 0) && !Until::new(at(STEP - 1), 5).covers(at(0), 5));
     }
 
-    /// The same generation with a time, rounded down; one out of range as late as can be.
-    fn with(self, until: Nanos) -> Self {
-        Self(until.min(Nanos::MAX).as_nanos() << 2 & !LOW | self.0 & LOW)
+    #[test]
+    fn shards_of_one_cache_line_or_more_do_not_meet() {
+        let counter = Window::builder(4, core::time::Duration::from_secs(1)).build_sharded(3).unwrap();
+        let places: Vec<_> =
+            counter.shards.iter().map(|memory| (&raw const *memory.at().head()).addr()).collect();
+        for (n, place) in places.iter().enumerate() {
+            assert!(place.is_multiple_of(crate::block::LINE));
+            assert!(
+                places[..n].iter().all(|other| place.abs_diff(*other) >= counter.config.parts[0].bytes())
+            );
+        }
     }
 }
