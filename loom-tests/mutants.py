@@ -34,6 +34,7 @@ UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs",
 WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
+SHARDS, LIVE = "src/shard/mod.rs", "src/live.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -284,6 +285,27 @@ MUTANTS = [
         "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3",
         "self.held.load(Acquire) == 0 && { self.held.store(1, Relaxed); true }")], DIES),
     ("lock: not waited for", "compact", LOCK, [("while !self.try_hold() {", "if !self.try_hold() {")], DIES),
+    # --- shards
+    ("shards: refused at different times", "shards", SHARDS, [(
+        "                return Err(seen_at); // I3\n", "                let _ = Self::publish; // I3\n")], DIES),
+    ("shards: the home shard alone", "shards", SHARDS, [("for step in 0..len {", "for step in 0..1 {")], DIES),
+    ("shards: until a nanosecond late", "shards", SHARDS, [(
+        "Self(until.min(Nanos::MAX).as_nanos() << 2", "Self((until.min(Nanos::MAX).as_nanos() + 1) << 2")], DIES),
+    ("shards: until the last shard is free", "shards", SHARDS, [(
+        "free = free.min(passes);", "free = if shard == 0 { passes } else { free.max(passes) };")], DIES),
+    ("shards: until is not taken back", "shards", SHARDS, [(
+        "compare_exchange(seen, Until(0), Relaxed, Relaxed)", "compare_exchange(seen, seen, Relaxed, Relaxed)")], DIES),
+    ("shards: until whatever the limits are", "live shards", SHARDS, [(
+        " < self.0 && self.0 & LOW == generation", " < self.0 && generation <= LOW")], DIES),
+    # --- live change
+    ("live: not read again", "live", LIVE, [(
+        "let unmoved = self.generation.load(Relaxed) == generation; // O3", "let unmoved = true;")], DIES),
+    ("live: the copy in use is written", "live", LIVE, [(
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for (word, &value) in self.copy(generation)",
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for (word, &value) in self.copy(generation - 1)")], DIES),
+    ("live: published before it is written", "live", LIVE, [(
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for",
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        self.generation.store(generation, Release);\n        for")], DIES),
     # --- the door
     ("the door hands out real atomics", "", DOOR, [(
         "use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};",

@@ -50,6 +50,7 @@ mod limiter;
 mod live;
 mod rule;
 mod shard;
+mod statistics;
 mod sync;
 mod time;
 
@@ -71,6 +72,7 @@ pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
 #[cfg(feature = "std")]
 pub use shard::ShardedCounter;
 pub use shard::{Shard, Sharded};
+pub use statistics::{Counted, Statistics};
 pub use time::Nanos;
 
 /// The examples of the README.

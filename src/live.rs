@@ -31,6 +31,7 @@
 //! | O3 | `generation`, read again | Relaxed | none      | it only has to come after O2, and O2 acquires                |
 //! | O4 | a word of a copy, store | Release | O2         | whoever sees it sees the `generation` that left this copy free |
 //! | O5 | `generation`, store     | Release | O1         | publishes the copy                                           |
+//! | O6 | a word, load before a store | Relaxed | none    | only holders of the lock store it                            |
 //!
 //! # Progress
 //! A call starts over only when two changes were published while it read. Changes take turns by a lock, which no call
@@ -295,7 +296,10 @@ impl<S: NoUninit> Published<S> {
     fn publish(&self, next: &S) {
         let generation = self.generation.load(Relaxed).wrapping_add(1); // O3
         for (word, &value) in self.copy(generation).iter().zip(words(next)) {
-            word.store(value, Release); // O4, I2
+            if word.load(Relaxed) != value {
+                // O6
+                word.store(value, Release); // O4, I2
+            }
         }
         self.generation.store(generation, Release); // O5, L1
     }

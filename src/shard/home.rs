@@ -2,7 +2,7 @@
 
 /// How a call finds the shard to begin with. `shards` is asked for its place, which names the limiter, and its length.
 pub(crate) trait Home: Copy {
-    /// The shard to begin with, below the length.
+    /// The shard to begin with: below the length, unless the limiter lies where another one lay before.
     fn of<T>(self, shards: &[T]) -> usize;
     /// The shard that admitted.
     fn remember<T>(self, shards: &[T], shard: usize);
@@ -45,8 +45,8 @@ mod by_thread {
     use crate::sync::{Relaxed, Word};
 
     thread_local! {
-        /// A thread's number, spread over all of 32 bits; `None` before it is given one.
-        static SPREAD: Cell<Option<u32>> = const { Cell::new(None) };
+        /// A thread's number, spread over all of 32 bits; 0 before it is given one.
+        static SPREAD: Cell<u32> = const { Cell::new(0) };
         /// The limiter that last admitted this thread away from its home, and where.
         static LAST: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     }
@@ -57,14 +57,15 @@ mod by_thread {
     /// The calling thread's number: bits in reverse, so that the first `n` threads lie apart whatever `n` is.
     #[inline(always)]
     fn spread() -> u32 {
-        SPREAD.get().unwrap_or_else(number)
+        let spread = SPREAD.get();
+        if spread == 0 { number() } else { spread }
     }
 
     #[cold]
     #[inline(never)]
     fn number() -> u32 {
-        let spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits(); // O4
-        SPREAD.set(Some(spread));
+        let spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits() | 1; // O4
+        SPREAD.set(spread);
         spread
     }
 
@@ -72,8 +73,7 @@ mod by_thread {
         #[inline(always)]
         fn of<T>(self, shards: &[T]) -> usize {
             let (limiter, last) = LAST.get();
-            // A limiter that lies where one of more shards lay is told by the length.
-            if limiter == shards.as_ptr().addr() && last < shards.len() {
+            if limiter == shards.as_ptr().addr() {
                 return last;
             }
             ((u64::from(spread()) * shards.len() as u64) >> 32) as usize
@@ -102,7 +102,6 @@ mod by_thread {
             let away = (home + 1) % 4;
             ByThread.remember(&four, away);
             assert_eq!((ByThread.of(&four), ByThread.of(&other)), (away, home));
-            assert!(ByThread.of(&four[..1]) == 0, "a length that the last one is not below");
         }
 
         #[test]

@@ -69,7 +69,8 @@ use crate::{
     live::Changes,
     sync::{Acquire, GENERATION_BITS, Relaxed, Release, Word, word},
 };
-use home::{ByThread, Chosen, Home};
+use home::Chosen;
+pub(crate) use home::{ByThread, Home};
 use look::ShardedLook;
 
 /// Bits below the time in [`Until`]: its top two bits are never set.
@@ -110,6 +111,11 @@ const LOW: u64 = (1 << (GENERATION_BITS + 2)) - 1;
 /// ```
 pub struct Sharded<A: Shard> {
     config: Parted<A::Config>,
+    state: State<A>,
+}
+
+/// The state of all shards.
+struct State<A: Shard> {
     refused_until: CachePadded<Word<Until>>,
     shards: Box<[Memory<A>]>,
 }
@@ -171,8 +177,7 @@ unsafe impl<C: bytemuck::NoUninit> bytemuck::NoUninit for Parted<C> {}
 /// A configuration on the shards, and where a call begins.
 pub(crate) struct OnSharded<'s, A: Shard, H> {
     config: &'s Parted<A::Config>,
-    refused_until: &'s Word<Until>,
-    shards: &'s [Memory<A>],
+    state: &'s State<A>,
     home: H,
 }
 
@@ -198,12 +203,13 @@ impl<A: Shard> Sharded<A> {
         let config = Parted::new(rules[0], max_cost, shards as u64, part)?;
         let memory = |shard| Owned::zeroed(config.part(shard).0.slots());
         let shards: Result<Vec<_>, _> = (0..shards).map(memory).collect();
-        Ok(Self { config, refused_until: CachePadded::default(), shards: shards?.into_boxed_slice() })
+        let state = State { refused_until: CachePadded::default(), shards: shards?.into_boxed_slice() };
+        Ok(Self { config, state })
     }
 
     /// The number of shards.
     pub fn shards(&self) -> usize {
-        self.shards.len()
+        self.state.shards.len()
     }
 
     /// Takes `cost` permits at `now` as [`try_acquire_at`](crate::Algorithm::try_acquire_at) does, beginning at a shard that the caller
@@ -232,17 +238,17 @@ impl<A: Shard> Sharded<A> {
 
     #[inline(always)]
     fn on_config<'s, H>(&'s self, config: &'s Parted<A::Config>, home: H) -> OnSharded<'s, A, H> {
-        OnSharded { config, refused_until: &self.refused_until, shards: &self.shards, home }
+        OnSharded { config, state: &self.state, home }
     }
 
     fn bytes(&self) -> usize {
-        let shards: usize = (0..self.shards.len()).map(|shard| self.config.part(shard).0.bytes()).sum();
+        let shards: usize = (0..self.shards()).map(|shard| self.config.part(shard).0.bytes()).sum();
         size_of::<CachePadded<Word<Until>>>() + shards
     }
 
     fn clear(&mut self) {
-        self.refused_until = CachePadded::default();
-        self.shards.iter_mut().for_each(Owned::clear);
+        self.state.refused_until = CachePadded::default();
+        self.state.shards.iter_mut().for_each(Owned::clear);
     }
 }
 
@@ -362,105 +368,12 @@ impl<C> Limits for Parted<C> {
 // === impl OnSharded ===
 
 impl<A: Shard, H: Home> OnSharded<'_, A, H> {
-    /// Takes from one shard.
-    #[inline(always)]
-    fn take_from(&self, shard: usize, cost: u64, now: Nanos) -> bool {
-        let Some(memory) = self.shards.get(shard) else { return false };
-        decision::try_acquire(&A::on_state(self.config.part(shard).0, memory.at()), cost, now) // L1
-    }
-
-    /// Takes from any shard, or tells from when on one frees a permit; `Err` tells a later time to be judged at.
-    fn scan(&self, cost: u64, at: Nanos) -> Result<Option<Nanos>, Nanos> {
-        let (len, home) = (self.shards.len(), self.home.of(self.shards));
-        for step in 0..len {
-            let shard = if home + step < len { home + step } else { home + step - len };
-            if self.take_from(shard, cost, at) {
-                self.home.remember(self.shards, shard);
-                return Ok(None);
-            }
-        }
-        let mut free = Nanos::from_nanos(u64::MAX);
-        for shard in 0..len {
-            let (seen_at, passes) = self.ask(shard, cost, at);
-            if seen_at > at {
-                return Err(seen_at); // I3
-            }
-            free = free.min(passes);
-        }
-        Ok(Some(free))
-    }
-
-    /// The time at which a call at `at` is judged by a shard, and when it passes there.
-    fn ask(&self, shard: usize, cost: u64, at: Nanos) -> (Nanos, Nanos) {
-        let (config, part) = self.config.part(shard);
-        let history = A::on_state(config, self.shards[shard].at());
-        // Lock-free: a round is lost only to another caller that was admitted meanwhile.
-        loop {
-            let look = history.look(at);
-            match part.checked_sub(cost) {
-                None => return (look.at(), Nanos::from_nanos(u64::MAX)),
-                Some(keep) => {
-                    if let Some(wait) = look.wait(0, keep) {
-                        return (look.at(), look.at() + wait);
-                    }
-                }
-            }
-        }
-    }
-
-    /// After a scan that found single permits to be free from `until` on.
-    fn publish(&self, seen: Until, until: Nanos, now: Nanos) {
-        let next = Until::new(until, self.config.generation);
-        if next.covers(now, self.config.generation) {
-            // Beaten: another scan's time stands there, as good as this one.
-            let _ = self.refused_until.compare_exchange(seen, next, Release, Relaxed); // O2
-        }
-    }
-
-    /// After an admission: a time that has passed must not refuse whoever comes with an older one.
-    #[cold]
+    /// Asks all shards, until they agree.
     #[inline(never)]
-    fn withdraw(&self, seen: Until) {
-        // Beaten: another took it back, or there is a newer one.
-        let _ = self.refused_until.compare_exchange(seen, Until(0), Relaxed, Relaxed); // O3
-    }
-}
-
-impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
-    type Limits = Parted<A::Config>;
-    type Look<'a>
-        = ShardedLook<'s, A>
-    where
-        Self: 'a;
-
-    fn limits(&self) -> &Parted<A::Config> {
-        self.config
-    }
-
-    /// What is known to be full, then the shard at home.
-    #[inline(always)]
-    fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
-        let seen = self.refused_until.load(Acquire); // O1, L3
-        if cost.wrapping_sub(1) >= self.config.ceiling {
-            return None; // One compare for both ends: 0 wraps to the top.
-        }
-        if seen.covers(now, self.config.generation) {
-            return Some(false); // A time out of range, whatever was compared, is refused as well.
-        }
-        if !self.take_from(self.home.of(self.shards), cost, now) {
-            return None;
-        }
-        if seen != Until(0) {
-            self.withdraw(seen);
-        }
-        Some(true)
-    }
-
-    #[inline(never)]
-    fn take(&self, cost: u64, now: Nanos) -> bool {
+    fn take_slow(self, cost: u64, now: Nanos) -> bool {
         let mut at = now;
         loop {
-            let seen = self.refused_until.load(Acquire); // O1: before the scan.
+            let seen = self.state.refused_until.load(Acquire); // O1: before the scan.
             match self.scan(cost, at) {
                 Ok(None) => {
                     if seen != Until(0) {
@@ -480,8 +393,104 @@ impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
         }
     }
 
+    /// Takes from one shard.
+    #[inline(always)]
+    fn take_from(&self, shard: usize, cost: u64, now: Nanos) -> bool {
+        let Some(memory) = self.state.shards.get(shard) else { return false };
+        decision::try_acquire(&A::on_state(self.config.part(shard).0, memory.at()), cost, now) // L1
+    }
+
+    /// Takes from any shard, or tells from when on one frees a permit; `Err` tells a later time to be judged at.
+    fn scan(&self, cost: u64, at: Nanos) -> Result<Option<Nanos>, Nanos> {
+        let (len, home) = (self.state.shards.len(), self.home.of(&self.state.shards));
+        for step in 0..len {
+            let shard = (home + step) % len;
+            if self.take_from(shard, cost, at) {
+                self.home.remember(&self.state.shards, shard);
+                return Ok(None);
+            }
+        }
+        let mut free = Nanos::from_nanos(u64::MAX);
+        for shard in 0..len {
+            let (seen_at, passes) = self.ask(shard, cost, at);
+            if seen_at > at {
+                return Err(seen_at); // I3
+            }
+            free = free.min(passes);
+        }
+        Ok(Some(free))
+    }
+
+    /// The time at which a call at `at` is judged by a shard, and when it passes there.
+    fn ask(&self, shard: usize, cost: u64, at: Nanos) -> (Nanos, Nanos) {
+        let (config, part) = self.config.part(shard);
+        let history = A::on_state(config, self.state.shards[shard].at());
+        // Lock-free: a round is lost only to another caller that was admitted meanwhile.
+        loop {
+            let look = history.look(at);
+            match part.checked_sub(cost) {
+                None => return (look.at(), Nanos::from_nanos(u64::MAX)),
+                Some(keep) => {
+                    if let Some(wait) = look.wait(0, keep) {
+                        return (look.at(), look.at() + wait);
+                    }
+                }
+            }
+        }
+    }
+
+    /// After a scan that found single permits to be free from `until` on.
+    fn publish(&self, seen: Until, until: Nanos, now: Nanos) {
+        let next = Until::new(until, self.config.generation);
+        if next.covers(now, self.config.generation) {
+            // Beaten: another scan's time stands there, as good as this one.
+            let _ = self.state.refused_until.compare_exchange(seen, next, Release, Relaxed); // O2
+        }
+    }
+
+    /// After an admission: a time that has passed must not refuse whoever comes with an older one.
+    #[cold]
+    #[inline(never)]
+    fn withdraw(&self, seen: Until) {
+        // Beaten: another took it back, or there is a newer one.
+        let _ = self.state.refused_until.compare_exchange(seen, Until(0), Relaxed, Relaxed); // O3
+    }
+}
+
+impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
+    type Limits = Parted<A::Config>;
+    type Look<'a>
+        = ShardedLook<'s, A>
+    where
+        Self: 'a;
+
+    fn limits(&self) -> &Parted<A::Config> {
+        self.config
+    }
+
+    /// What is known to be full; if nothing is, the shard at home.
+    #[inline(always)]
+    fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
+        if cost.wrapping_sub(1) >= self.config.ceiling {
+            return None; // One compare for both ends: 0 wraps to the top.
+        }
+        let seen = self.state.refused_until.load(Acquire); // O1, L3
+        if seen != Until(0) {
+            // A time out of range, whatever was compared, is refused as well.
+            return seen.covers(now, self.config.generation).then_some(false);
+        }
+        let shard = self.home.of(&self.state.shards);
+        let memory = self.state.shards.get(shard)?;
+        A::on_state(self.config.part(shard).0, memory.at()).glance(cost, now).filter(|admitted| *admitted) // L1
+    }
+
+    #[inline(always)]
+    fn take(&self, cost: u64, now: Nanos) -> bool {
+        self.take_slow(cost, now)
+    }
+
     fn look(&self, now: Nanos) -> ShardedLook<'s, A> {
-        ShardedLook::new(self.config, self.shards, now)
+        ShardedLook::new(self.config, &self.state.shards, now)
     }
 }
 
@@ -535,7 +544,7 @@ mod tests {
     fn shards_of_one_cache_line_or_more_do_not_meet() {
         let counter = Window::builder(4, core::time::Duration::from_secs(1)).build_sharded(3).unwrap();
         let places: Vec<_> =
-            counter.shards.iter().map(|memory| (&raw const *memory.at().head()).addr()).collect();
+            counter.state.shards.iter().map(|memory| (&raw const *memory.at().head()).addr()).collect();
         for (n, place) in places.iter().enumerate() {
             assert!(place.is_multiple_of(crate::block::LINE));
             assert!(

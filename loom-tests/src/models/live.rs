@@ -31,24 +31,29 @@ pub(super) fn add(models: &mut Vec<Model>) {
         )
     };
     let log = Subject::new("live log 1/10", build, Spec::exact(&[(1, 10)]));
-    models.extend([
-        log.model(
+    models.extend([log
+        .model(
             Scenario::new("raised")
                 .setup([a(1, 1)])
                 .thread([a(1, 2)])
                 .thread([reconfigure(&[(2, 10)])])
                 .after([a(1, 3), a(1, 11)]),
         )
-        .frozen(0),
-        // The copy that the first call reads is written again by the second change.
-        log.model(
+        .frozen(0)]);
+    let build =
+        || Changes(Live::new(Log::builder(2, ns(10)).max_cost(1).build().expect("valid")).expect("valid"));
+    let pair = Subject::new("live log 2/10", build, Spec::exact(&[(2, 10)]));
+    models.push(
+        // The copy that the call reads is written again by the second change. All three rules refuse it; the first
+        // limit with the last window would not.
+        pair.model(
             Scenario::new("changed twice")
-                .setup([a(1, 1)])
-                .thread([a(1, 6)])
+                .setup([a(1, 1), a(1, 5)])
+                .thread([a(1, 8)])
                 .thread([reconfigure(&[(2, 20)]), reconfigure(&[(1, 5)])])
-                .after([a(1, 6), a(1, 7), a(1, 11)]),
+                .after([a(1, 9), a(1, 10)]),
         ),
-    ]);
+    );
     let build = || -> Changes<Sharded<Log>> {
         let shards = Log::builder(2, ns(10)).max_cost(1).capacity(4).build_sharded(2).expect("valid");
         Changes(Live::new(shards).expect("valid"))
