@@ -47,7 +47,7 @@ mod by_thread {
     thread_local! {
         /// A thread's number, spread over all of 32 bits; 0 before it is given one.
         static SPREAD: Cell<u32> = const { Cell::new(0) };
-        /// The limiter that last admitted this thread away from its home, and where.
+        /// The limiter that this thread called last, and where it was admitted there, or is at home.
         static LAST: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     }
 
@@ -55,28 +55,30 @@ mod by_thread {
     static THREADS: Word<u64> = Word::new(0);
 
     /// The calling thread's number: bits in reverse, so that the first `n` threads lie apart whatever `n` is.
-    #[inline(always)]
     fn spread() -> u32 {
-        let spread = SPREAD.get();
-        if spread == 0 { number() } else { spread }
+        let mut spread = SPREAD.get();
+        if spread == 0 {
+            spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits() | 1; // O4
+            SPREAD.set(spread);
+        }
+        spread
     }
 
+    /// The home of the calling thread in a limiter that it did not call last.
     #[cold]
     #[inline(never)]
-    fn number() -> u32 {
-        let spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits() | 1; // O4
-        SPREAD.set(spread);
-        spread
+    fn arrive(limiter: usize, shards: usize) -> usize {
+        let home = ((u64::from(spread()) * shards as u64) >> 32) as usize;
+        LAST.set((limiter, home));
+        home
     }
 
     impl Home for ByThread {
         #[inline(always)]
         fn of<T>(self, shards: &[T]) -> usize {
             let (limiter, last) = LAST.get();
-            if limiter == shards.as_ptr().addr() {
-                return last;
-            }
-            ((u64::from(spread()) * shards.len() as u64) >> 32) as usize
+            let called = shards.as_ptr().addr();
+            if limiter == called { last } else { arrive(called, shards.len()) }
         }
 
         #[inline]
