@@ -124,7 +124,7 @@ MUTANTS = [
         "if !now.in_range() || !slot.is_of(pos) {", "let _ = pos;\n    if !now.in_range() {")], DIES),
     ("costs: a glance for one permit", "log costs", COSTS, [(
         "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
-    ("costs: a ring of one slot", "log costs", LOG, [("let unit = ceiling <= 1;", "let unit = self.max_cost <= 1;")], DIES),
+    ("costs: a ring of one slot", "log costs", LOG, [("let unit = least.min(self.max_cost) <= 1;", "let unit = self.max_cost <= 1;")], DIES),
     ("costs: a glance refuses without re-check", "log costs", COSTS, [(
         "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
         "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),
@@ -212,7 +212,7 @@ MUTANTS = [
     ("counter: boundary a bucket late", "counter", WINDOW, [(
         "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
     ("counter: a glance a bucket off", "counter", WINDOW, [(
-        "first_room: split.pack(backs[0], rules[0].limit),", "first_room: split.pack(backs[0] - 1, rules[0].limit),"), (
+        "self.split.pack(backs[0], rules[0].limit);", "self.split.pack(backs[0] - 1, rules[0].limit);"), (
         "self.slot(bucket.checked_sub(self.backs[0])?)", "self.slot(bucket.checked_sub(self.backs[0] - 1)?)")], DIES),
     ("counter: a glance beyond its bucket", "counter", WINDOW, [(
         "if !self.split.ends_after(bucket, now) {", "if false {")], DIES),
@@ -224,7 +224,7 @@ MUTANTS = [
     ("counter: another rule's look-back", "counter", WINDOW, [(
         "self.rules.iter().zip(&self.backs)", "self.rules.iter().zip(core::iter::repeat(&self.backs[0]))")], DIES),
     ("counter: the first rule only", "counter", WINDOW, [(
-        "first_ceiling: if rules.len() == 1 { ceiling } else { 0 },", "first_ceiling: ceiling,")], DIES),
+        "first_ceiling: if rules.len() == 1 { config.ceiling } else { 0 },", "first_ceiling: config.ceiling,")], DIES),
     ("counter: the last start total left out", "counter", WINDOW, [(
         "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
         "for passed in first.max(newest.saturating_sub(self.reach))..newest {")], DIES),
