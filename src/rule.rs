@@ -228,8 +228,8 @@ impl Rules {
         Self { len: 1, list: [rule; RULES_MAX] }
     }
 
-    /// A list of these, not yet checked.
-    pub(crate) fn of(rules: &[Rule]) -> Self {
+    /// A list of these, for an [`Algorithm`](crate::Algorithm) of your own; more than [`RULES_MAX`] are left out.
+    pub fn of(rules: &[Rule]) -> Self {
         let mut list = Self { len: 0, list: [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX] };
         rules.iter().for_each(|&rule| list.push(rule));
         list
@@ -282,6 +282,14 @@ impl Rules {
         self.iter().map(|rule| rule.limit).max().unwrap_or(0)
     }
 }
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for Rules {}
 
 impl Deref for Rules {
     type Target = [Rule];
