@@ -203,7 +203,10 @@ impl TwoWindowConfig {
     #[inline]
     fn admit(&self, state: State, cost: u64, now: Nanos) -> Option<State> {
         let seen = self.judged(state, now);
-        let room = self.rule.limit.checked_sub(seen.cur + cost)?; // The limit may have been lowered.
+        let room = self.rule.limit.wrapping_sub(seen.cur).wrapping_sub(cost);
+        if room > self.half_max {
+            return None; // Below 0, also when the limit was lowered below the count.
+        }
         // `ceil(prev * left / width) <= room` without the division.
         let fits = wide(seen.prev, seen.left) <= wide(room, seen.width);
         let rest = seen.prev << self.half as u32 | (seen.cur + cost);

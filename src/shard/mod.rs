@@ -15,7 +15,7 @@
 //! # Invariants
 //! | id | always                                                                      | kept by                    | checked by |
 //! |----|-----------------------------------------------------------------------------|----------------------------|------------|
-//! | I1 | the parts add up to the limit, and differ by at most 1                       | `Parted::new`              | properties |
+//! | I1 | the parts add up to the limit, and differ by at most 1                       | `Parted::with_parts`       | properties |
 //! | I2 | `until` was the earliest time at which a shard frees a permit, at one instant of a scan by the limits of this generation | `publish`, `covers`: each asks for its own generation | models |
 //! | I3 | a scan refuses only when every shard refused at one judged time               | `scan`                     | model `counter-example` |
 //! | I4 | the rings of a shard's two possible parts are alike, if its part may change     | `Parted::with_rules`       | properties |
