@@ -288,7 +288,8 @@ MUTANTS = [
     # --- shards
     ("shards: refused at different times", "shards", SHARDS, [(
         "                return Err(seen_at); // I3\n", "                let _ = Self::publish; // I3\n")], DIES),
-    ("shards: the home shard alone", "shards", SHARDS, [("for step in 0..len {", "for step in 0..1 {")], DIES),
+    ("shards: only the last shard looked at again", "shards", SHARDS, [(
+        "for shard in 0..len {\n            let (seen_at", "for shard in len - 1..len {\n            let (seen_at")], DIES),
     ("shards: until a nanosecond late", "shards", SHARDS, [(
         "Self(until.min(Nanos::MAX).as_nanos() << 2", "Self((until.min(Nanos::MAX).as_nanos() + 1) << 2")], DIES),
     ("shards: until the last shard is free", "shards", SHARDS, [(
