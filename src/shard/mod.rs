@@ -341,9 +341,8 @@ impl<C: Copy> Parted<C> {
     /// The configuration of a shard, and its part.
     #[inline(always)]
     fn part(&self, shard: usize) -> (&C, u64) {
-        // Without a branch: which part it is depends on the thread.
-        let smaller = shard as u64 >= self.larger;
-        (&self.parts[usize::from(smaller)], self.smallest + u64::from(!smaller))
+        let [larger, smaller] = &self.parts;
+        if (shard as u64) < self.larger { (larger, self.smallest + 1) } else { (smaller, self.smallest) }
     }
 }
 
