@@ -46,6 +46,7 @@
 //! | O2 | `refused_until`, CAS of a scan | Release | O1    | the scan comes before every refusal that rests on it             |
 //! | O3 | `refused_until`, CAS of an admission | Relaxed | none | it takes a value back that others need not see           |
 //! | O4 | numbers of threads        | Relaxed | none       | each is given once, in whatever order                            |
+//! | O5 | `refused_until`, load before a scan | Relaxed | none | only compared, by the CAS that may follow                |
 //!
 //! The shards' own orders are their algorithm's; that a later look sees what led to an earlier refusal is O1 to O5 of
 //! the log, O1 to O4 of the counter.
@@ -372,7 +373,7 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
     fn take_slow(self, cost: u64, now: Nanos) -> bool {
         let mut at = now;
         loop {
-            let seen = self.state.refused_until.load(Acquire); // O1: before the scan.
+            let seen = self.state.refused_until.load(Relaxed); // O5
             match self.scan(cost, at) {
                 Ok(None) => {
                     if seen != Until(0) {

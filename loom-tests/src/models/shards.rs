@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::{Coverage, Log, Nanos, Shard, Sharded, Window};
-use tollgate_check::{Call, Limiter, Oracle, Question, Scenario, Spec, Verdict, acquire};
+use tollgate::{Algorithm, Coverage, Log, Nanos, Shard, Sharded, Window};
+use tollgate_check::{Call, Limiter, Oracle, Question, Scenario, Spec, Verdict, acquire, peek};
 
 use super::{Model, Subject};
 use crate::oracles::Carried;
@@ -33,6 +33,10 @@ impl<A: Shard> Limiter for Homed<A> {
         let (home, cost) = (cost as usize / 10, cost % 10);
         Verdict::yes_or_no(self.0.try_acquire_from(home, cost, Nanos::from_nanos(now)))
     }
+
+    fn peek(&self, cost: u64, now: u64) -> Option<Verdict> {
+        Some(Verdict::yes_or_no(self.0.peek_at(cost, Nanos::from_nanos(now)).is_ok()))
+    }
 }
 
 impl Oracle for Anywhere {
@@ -47,8 +51,11 @@ impl Oracle for Anywhere {
     }
 
     fn outcomes(&self, state: &Self::State, question: &Question<'_>) -> Option<Vec<(Verdict, Self::State)>> {
-        let Call::Acquire { cost, now } = *question.call else { return None };
-        self.0.outcomes(state, &Question { call: &Call::Acquire { cost: cost % 10, now }, ..*question })
+        let call = match *question.call {
+            Call::Acquire { cost, now } => Call::Acquire { cost: cost % 10, now },
+            ref other => other.clone(),
+        };
+        self.0.outcomes(state, &Question { call: &call, ..*question })
     }
 }
 
@@ -119,6 +126,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
                         .thread([a(1, 11)])
                         .after([a(0, 11), a(1, 16), a(1, 17)]),
                 ),
+            ),
+            // Whoever is refused by what a scan has stored sees what the scan saw.
+            two.model(
+                Scenario::new("a look after a refusal")
+                    .setup([a(0, 1)])
+                    .thread([a(1, 2), a(0, 3)])
+                    .thread([a(0, 4), peek(1, 4)]),
             ),
             long(
                 two.model(
