@@ -34,6 +34,7 @@ UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs",
 WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
+SHARDS, LIVE = "src/shard/mod.rs", "src/live.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -123,7 +124,7 @@ MUTANTS = [
         "if !now.in_range() || !slot.is_of(pos) {", "let _ = pos;\n    if !now.in_range() {")], DIES),
     ("costs: a glance for one permit", "log costs", COSTS, [(
         "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
-    ("costs: a ring of one slot", "log costs", LOG, [("let unit = ceiling <= 1;", "let unit = self.max_cost <= 1;")], DIES),
+    ("costs: a ring of one slot", "log costs", LOG, [("let unit = least.min(self.max_cost) <= 1;", "let unit = self.max_cost <= 1;")], DIES),
     ("costs: a glance refuses without re-check", "log costs", COSTS, [(
         "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
         "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),
@@ -211,7 +212,7 @@ MUTANTS = [
     ("counter: boundary a bucket late", "counter", WINDOW, [(
         "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
     ("counter: a glance a bucket off", "counter", WINDOW, [(
-        "first_room: split.pack(backs[0], rules[0].limit),", "first_room: split.pack(backs[0] - 1, rules[0].limit),"), (
+        "self.split.pack(backs[0], rules[0].limit);", "self.split.pack(backs[0] - 1, rules[0].limit);"), (
         "self.slot(bucket.checked_sub(self.backs[0])?)", "self.slot(bucket.checked_sub(self.backs[0] - 1)?)")], DIES),
     ("counter: a glance beyond its bucket", "counter", WINDOW, [(
         "if !self.split.ends_after(bucket, now) {", "if false {")], DIES),
@@ -223,7 +224,7 @@ MUTANTS = [
     ("counter: another rule's look-back", "counter", WINDOW, [(
         "self.rules.iter().zip(&self.backs)", "self.rules.iter().zip(core::iter::repeat(&self.backs[0]))")], DIES),
     ("counter: the first rule only", "counter", WINDOW, [(
-        "first_ceiling: if rules.len() == 1 { ceiling } else { 0 },", "first_ceiling: ceiling,")], DIES),
+        "first_ceiling: if rules.len() == 1 { config.ceiling } else { 0 },", "first_ceiling: config.ceiling,")], DIES),
     ("counter: the last start total left out", "counter", WINDOW, [(
         "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
         "for passed in first.max(newest.saturating_sub(self.reach))..newest {")], DIES),
@@ -284,6 +285,28 @@ MUTANTS = [
         "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3",
         "self.held.load(Acquire) == 0 && { self.held.store(1, Relaxed); true }")], DIES),
     ("lock: not waited for", "compact", LOCK, [("while !self.try_hold() {", "if !self.try_hold() {")], DIES),
+    # --- shards
+    ("shards: refused at different times", "shards", SHARDS, [(
+        "                return Err(seen_at); // I3\n", "                let _ = Self::publish; // I3\n")], DIES),
+    ("shards: only the last shard looked at again", "shards", SHARDS, [(
+        "for shard in 0..len {\n            let (seen_at", "for shard in len - 1..len {\n            let (seen_at")], DIES),
+    ("shards: until a nanosecond late", "shards", SHARDS, [(
+        "Self(until.min(Nanos::MAX).as_nanos() << 2", "Self((until.min(Nanos::MAX).as_nanos() + 1) << 2")], DIES),
+    ("shards: until the last shard is free", "shards", SHARDS, [(
+        "free = free.min(passes);", "free = if shard == 0 { passes } else { free.max(passes) };")], DIES),
+    ("shards: until is not taken back", "shards", SHARDS, [(
+        "compare_exchange(seen, Until(0), Relaxed, Relaxed)", "compare_exchange(seen, seen, Relaxed, Relaxed)")], DIES),
+    ("shards: until whatever the limits are", "live shards", SHARDS, [(
+        " < self.0 && self.0 & LOW == generation", " < self.0 && generation <= LOW")], DIES),
+    # --- live change
+    ("live: not read again", "live", LIVE, [(
+        "let unmoved = self.generation.load(Relaxed) == generation; // O3", "let unmoved = true;")], DIES),
+    ("live: the copy in use is written", "live", LIVE, [(
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for (word, &value) in self.copy(generation)",
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for (word, &value) in self.copy(generation - 1)")], DIES),
+    ("live: published before it is written", "live", LIVE, [(
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for",
+        "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        self.generation.store(generation, Release);\n        for")], DIES),
     # --- the door
     ("the door hands out real atomics", "", DOOR, [(
         "use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};",

@@ -26,10 +26,10 @@ pub(crate) use real::{At, Owned};
 ///
 /// # Safety
 /// The type consists of [`Word`]s alone.
-pub(crate) unsafe trait Zeroed: Default {}
+pub(crate) unsafe trait Zeroed: Default + Send + Sync {}
 
 // SAFETY: contract of `Zeroed`: a word alone.
-unsafe impl<T: Pod> Zeroed for Word<T> {}
+unsafe impl<T: Pod + Send> Zeroed for Word<T> {}
 
 /// A block without a ring, inside its owner.
 #[derive(Default)]

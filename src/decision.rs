@@ -68,6 +68,18 @@ pub(crate) trait Look {
     fn used(&self, rule: usize) -> Option<u64>;
     /// The shortest wait after which at most `keep` permits are charged to `rule` if nobody else comes.
     fn wait(&self, rule: usize, keep: u64) -> Option<Nanos>;
+    /// Permits of `capacity` that are free under `rule`.
+    fn left(&self, rule: usize, capacity: u64) -> Option<u64> {
+        Some(capacity.saturating_sub(self.used(rule)?))
+    }
+    /// The shortest wait after which `free` permits (at most `capacity`) are free under `rule`.
+    fn wait_to_free(&self, rule: usize, capacity: u64, free: u64) -> Option<Nanos> {
+        self.wait(rule, capacity - free)
+    }
+    /// The shortest wait after which a call of `cost` (at most `capacity`) passes under `rule`.
+    fn wait_to_pass(&self, rule: usize, capacity: u64, cost: u64) -> Option<Nanos> {
+        self.wait_to_free(rule, capacity, cost)
+    }
 }
 
 /// What a configuration tells without its history.
@@ -78,9 +90,13 @@ pub(crate) trait Limits {
     fn capacity(&self, rule: usize) -> u64 {
         self.rules().get(rule).map_or(0, |rule| rule.limit)
     }
+    /// The largest cost that can ever pass under `rule`.
+    fn passable(&self, rule: usize) -> u64 {
+        self.capacity(rule)
+    }
     /// The largest cost declared.
     fn max_cost(&self) -> u64;
-    /// The largest cost that can be taken: the least of all capacities and the largest cost declared.
+    /// The largest cost that can be taken: the least of all that can pass and the largest cost declared.
     fn ceiling(&self) -> u64;
 }
 
@@ -209,7 +225,7 @@ fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64
         };
         return Err(Denied { reason: Reason::TimeOutOfRange, quota });
     }
-    if let Some(rule) = (0..limits.rules().len()).find(|&rule| cost > limits.capacity(rule)) {
+    if let Some(rule) = (0..limits.rules().len()).find(|&rule| cost > limits.passable(rule)) {
         let quota = Quota { rule, limit: limits.capacity(rule), ..quota(history, now) };
         return Err(Denied { reason: Reason::Never, quota });
     }
@@ -235,7 +251,7 @@ fn read_quota(limits: &impl Limits, look: &impl Look) -> Option<Quota> {
     let rules = limits.rules().len();
     let (mut tightest, mut remaining, mut reset_after) = (0, u64::MAX, Nanos::ZERO);
     for rule in 0..rules {
-        let left = limits.capacity(rule).saturating_sub(look.used(rule)?);
+        let left = look.left(rule, limits.capacity(rule))?;
         if left < remaining {
             (tightest, remaining) = (rule, left);
         }
@@ -245,11 +261,12 @@ fn read_quota(limits: &impl Limits, look: &impl Look) -> Option<Quota> {
     // that can not (it holds nothing), it never does.
     let mut next_after = Nanos::ZERO;
     for rule in 0..rules {
-        let Some(keep) = limits.capacity(rule).checked_sub(remaining.saturating_add(1)) else {
+        let (capacity, free) = (limits.capacity(rule), remaining.saturating_add(1));
+        if free > capacity {
             next_after = Nanos::ZERO;
             break;
-        };
-        next_after = next_after.max(look.wait(rule, keep)?);
+        }
+        next_after = next_after.max(look.wait_to_free(rule, capacity, free)?);
     }
     let limit = limits.capacity(tightest);
     Some(Quota { rule: tightest, limit, remaining, next_after, reset_after, at: look.at() })
@@ -260,7 +277,7 @@ fn judge(limits: &impl Limits, look: &impl Look, cost: u64) -> Option<Decision> 
     let quota = read_quota(limits, look)?;
     let (mut refusing, mut retry_after) = (0, Nanos::ZERO);
     for rule in 0..limits.rules().len() {
-        let wait = look.wait(rule, limits.capacity(rule).saturating_sub(cost))?;
+        let wait = look.wait_to_pass(rule, limits.capacity(rule), cost)?;
         if wait > retry_after {
             (refusing, retry_after) = (rule, wait);
         }

@@ -15,6 +15,8 @@
 //! | [`Sampled`] | but for an error below `m`, from every `m`-th permit | 8 B x limit / m |
 //! | [`Wheel`] | in any window, a permit coming back up to one slot late | slots and timers |
 //!
+//! [`Sharded`] spreads one limit over many logs or counters, so that threads do not meet.
+//!
 //! # Examples
 //! ```
 //! use std::time::Duration;
@@ -45,7 +47,10 @@ mod block;
 mod clock;
 mod decision;
 mod limiter;
+mod live;
 mod rule;
+mod shard;
+mod statistics;
 mod sync;
 mod time;
 
@@ -62,7 +67,12 @@ pub use clock::{Clock, Manual, Rebased};
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};
 pub use decision::{Decision, Denied, Quota, Reason};
 pub use limiter::Limiter;
-pub use rule::{ConfigError, RULES_MAX, Rule};
+pub use live::{Changing, Live, LiveRules};
+pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
+#[cfg(feature = "std")]
+pub use shard::ShardedCounter;
+pub use shard::{Shard, Sharded};
+pub use statistics::{Counted, Statistics};
 pub use time::Nanos;
 
 /// The examples of the README.

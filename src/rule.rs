@@ -5,7 +5,7 @@ use core::{fmt, ops::Deref, time::Duration};
 use crate::Nanos;
 
 /// The most rules that one limiter takes.
-pub const RULES_MAX: usize = 8;
+pub const RULES_MAX: usize = if cfg!(tollgate_loom) { 2 } else { 8 };
 
 /// At most `limit` permits in any window of length `window`.
 ///
@@ -46,7 +46,7 @@ pub enum ConfigError {
         /// The longest one.
         max: Duration,
     },
-    /// There were too many rules.
+    /// There were too many rules, or none.
     Rules {
         /// How many were given.
         got: usize,
@@ -110,6 +110,31 @@ pub enum ConfigError {
         /// The largest one.
         max: u64,
     },
+    /// The number of shards was too small or too large.
+    Shards {
+        /// The number asked for.
+        got: u64,
+        /// The smallest one.
+        min: u64,
+        /// The largest one.
+        max: u64,
+    },
+    /// The largest cost does not fit into a shard's part of the limit.
+    Part {
+        /// The largest cost asked for.
+        max_cost: u64,
+        /// The smallest part above 0.
+        part: u64,
+    },
+    /// The shards' rings differ, so that a shard's part of the limit can not change: the capacity must be given.
+    Uneven {
+        /// The limit at construction.
+        limit: u64,
+        /// The number of shards.
+        shards: u64,
+    },
+    /// A limiter that was to follow the rules of others was built otherwise than they.
+    Unlike,
     /// There is not that much memory.
     Memory {
         /// Bytes that the state needs.
@@ -117,10 +142,21 @@ pub enum ConfigError {
     },
 }
 
-/// One to [`RULES_MAX`] valid rules, in the order given.
+/// One to [`RULES_MAX`] rules, in the order given: a list that is copied.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Log, Rule};
+///
+/// let second = Duration::from_secs(1);
+/// let log = Log::builder(100, second).rule(1_000, 60 * second).build()?;
+/// assert_eq!(log.rules()[1], Rule::new(1_000, 60 * second));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Rules {
+pub struct Rules {
     len: u64,
     list: [Rule; RULES_MAX],
 }
@@ -155,7 +191,7 @@ impl fmt::Display for ConfigError {
             Self::Window { got, min, max } => {
                 write!(f, "window {got:?} is not between {min:?} and {max:?}")
             }
-            Self::Rules { got, max } => write!(f, "{got} rules are more than {max}"),
+            Self::Rules { got, max } => write!(f, "{got} rules are not between 1 and {max}"),
             Self::Buckets { got, min, max } => {
                 write!(f, "{got} buckets are not between {min} and {max}")
             }
@@ -169,6 +205,14 @@ impl fmt::Display for ConfigError {
             Self::Sampling { got, min, max } => {
                 write!(f, "sampling every {got}th is not between {min} and {max}")
             }
+            Self::Shards { got, min, max } => write!(f, "{got} shards are not between {min} and {max}"),
+            Self::Part { max_cost, part } => {
+                write!(f, "largest cost {max_cost} is above {part}, a shard's part of the limit")
+            }
+            Self::Uneven { limit, shards } => {
+                write!(f, "limit {limit} over {shards} shards can not change without a capacity")
+            }
+            Self::Unlike => f.write_str("the limiter was built otherwise than those it is to follow"),
             Self::Memory { bytes } => write!(f, "no memory for {bytes} bytes of state"),
         }
     }
@@ -182,6 +226,13 @@ impl Rules {
     /// A list of one rule, not yet checked.
     pub(crate) fn one(rule: Rule) -> Self {
         Self { len: 1, list: [rule; RULES_MAX] }
+    }
+
+    /// A list of these, for an [`Algorithm`](crate::Algorithm) of your own; more than [`RULES_MAX`] are left out.
+    pub fn of(rules: &[Rule]) -> Self {
+        let mut list = Self { len: 0, list: [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX] };
+        rules.iter().for_each(|&rule| list.push(rule));
+        list
     }
 
     /// Adds a rule; one too many is counted and reported by [`Rules::validate`].
@@ -199,11 +250,31 @@ impl Rules {
 
     /// Checks the number of rules and each rule.
     pub(crate) fn validate(self) -> Result<Self, ConfigError> {
-        if self.len as usize > RULES_MAX {
-            return Err(ConfigError::Rules { got: self.len as usize, max: RULES_MAX });
-        }
+        self.expect_at_most(RULES_MAX)?;
         self.iter().try_for_each(|rule| rule.validate())?;
         Ok(self)
+    }
+
+    /// Checks that there is a rule, and no more than `max`.
+    pub(crate) fn expect_at_most(&self, max: usize) -> Result<(), ConfigError> {
+        if !(1..=max as u64).contains(&self.len) {
+            return Err(ConfigError::Rules { got: self.len as usize, max });
+        }
+        Ok(())
+    }
+
+    /// The one rule, with this window and a limit of at most `max`.
+    pub(crate) fn one_within(&self, window: Nanos, max: u64) -> Result<Rule, ConfigError> {
+        self.expect_at_most(1)?;
+        let rule = self[0];
+        if rule.window != window {
+            let (got, window) = (rule.window.into(), window.into());
+            return Err(ConfigError::Window { got, min: window, max: window });
+        }
+        if rule.limit > max {
+            return Err(ConfigError::Limit { got: rule.limit, max });
+        }
+        Ok(rule)
     }
 
     /// The smallest limit: no cost above it can ever pass.
@@ -216,6 +287,14 @@ impl Rules {
         self.iter().map(|rule| rule.limit).max().unwrap_or(0)
     }
 }
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for Rules {}
 
 impl Deref for Rules {
     type Target = [Rule];

@@ -23,6 +23,9 @@ pub(crate) use real::Word;
 /// How many low bits of a time a packed head may keep: few under the model, so that they wrap at once.
 pub(crate) const SPAN_BITS_MAX: u32 = if cfg!(tollgate_loom) { 5 } else { 62 };
 
+/// How many bits tell a change of the limits from another: few under the model, so that they wrap at once.
+pub(crate) const GENERATION_BITS: u32 = if cfg!(tollgate_loom) { 0 } else { 12 };
+
 /// Declares a packed word: a `u64` with a name, whose fields the declaring module decodes.
 macro_rules! word {
     ($(#[$meta:meta])* $name:ident) => {

@@ -3,7 +3,7 @@
 use std::{ptr::NonNull, time::Duration};
 
 use proptest::prelude::*;
-use tollgate::{Algorithm, Config, Decision, Fixed, Gcra, Log, Nanos, Rule, STATE_ALIGN, TwoWindow, Window};
+use tollgate::{Algorithm, Config, Decision, Fixed, Gcra, Log, Nanos, Rules, STATE_ALIGN, TwoWindow, Window};
 
 const WINDOW: Duration = Duration::from_nanos(20);
 
@@ -92,8 +92,8 @@ impl<C: Config> Algorithm for Placed<C> {
         unsafe { self.config.usage_at(self.state, rule, now) }
     }
 
-    fn rules(&self) -> &[Rule] {
-        self.config.rules()
+    fn rules(&self) -> Rules {
+        Rules::of(self.config.rules())
     }
 
     fn state_bytes(&self) -> usize {

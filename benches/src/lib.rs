@@ -11,7 +11,8 @@ use std::{
 
 use criterion::Criterion;
 use tollgate::{
-    Algorithm, Compact, Fixed, Gcra, Log, Nanos, Pacing, Sampled, TokenBucket, TwoWindow, Wheel, Window,
+    Algorithm, Compact, Counted, Fixed, Gcra, Live, Log, Nanos, Pacing, Sampled, TokenBucket, TwoWindow,
+    Wheel, Window,
 };
 
 /// When the rows' calls begin: well after the clock's zero, like a limiter at work.
@@ -193,5 +194,18 @@ pub fn calls() -> Vec<Row> {
     pair!("compact log", 1_000, |limit| Compact::builder(limit, SECOND).build().unwrap());
     pair!("sampling log", 1_000, |limit| Sampled::builder(limit, SECOND).build().unwrap());
     pair!("wheel", 1_000, |limit| Wheel::builder(limit, SECOND).build().unwrap());
+    pair!("sharded log of single permits", 2_000, |limit| {
+        Log::builder(limit, SECOND).max_cost(1).build_sharded(2).unwrap()
+    });
+    pair!("sharded counter", 100_000_000, |limit| Window::builder(limit, SECOND).build_sharded(2).unwrap());
+    pair!("live log of single permits", 1_000, |limit| {
+        Live::new(Log::builder(limit, SECOND).max_cost(1).build().unwrap()).unwrap()
+    });
+    pair!("live counter", 50_000_000, |limit| {
+        Live::new(Window::builder(limit, SECOND).build().unwrap()).unwrap()
+    });
+    pair!("counted counter", 100_000_000, |limit| {
+        Counted::new(Window::builder(limit, SECOND).build().unwrap())
+    });
     rows
 }

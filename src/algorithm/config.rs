@@ -9,15 +9,13 @@ use core::ptr::NonNull;
 
 use bytemuck::{NoUninit, Pod};
 
-#[cfg(not(tollgate_loom))]
 use crate::{
-    Decision, Nanos, Rule,
-    decision::{self, History},
-};
-use crate::{
+    Algorithm, ConfigError, Rules,
     block::{self, At, Zeroed},
-    decision::Limits,
+    decision::{History, Limits},
 };
+#[cfg(not(tollgate_loom))]
+use crate::{Decision, Nanos, Rule, decision};
 
 /// What a state is aligned to.
 #[cfg(not(tollgate_loom))]
@@ -144,7 +142,7 @@ pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
     /// The words before the ring.
     type Heads: Zeroed;
     /// A slot of the ring.
-    type Slot: Pod;
+    type Slot: Pod + Send;
 
     /// Slots in the ring.
     fn slots(&self) -> u64 {
@@ -160,6 +158,34 @@ pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
         block::bytes::<Self::Heads, Self::Slot>(self.slots())
     }
 }
+
+/// An algorithm that owns a configuration and a state of it.
+pub(crate) trait InParts: Algorithm {
+    /// Its configuration.
+    type Config: Parts + Copy;
+
+    /// Its configuration.
+    fn config(&self) -> &Self::Config;
+
+    /// Its state.
+    fn state(&self) -> StateOf<'_, Self>;
+
+    /// The history of a state under a configuration.
+    fn on_state<'a>(
+        config: &'a Self::Config,
+        state: StateOf<'a, Self>,
+    ) -> impl History<Limits = Self::Config> + Copy;
+}
+
+/// A configuration whose rules may be others while its states stay as they are.
+pub(crate) trait WithRules: Parts + Copy {
+    /// The same with other rules, for any state that this one or another such has left.
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError>;
+}
+
+/// Where a state of an algorithm lies.
+pub(crate) type StateOf<'a, A> =
+    At<'a, <<A as InParts>::Config as Parts>::Heads, <<A as InParts>::Config as Parts>::Slot>;
 
 /// A configuration together with a state of it: a history.
 pub(crate) struct On<'a, C: Parts> {

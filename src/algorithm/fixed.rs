@@ -13,7 +13,7 @@
 //! # Invariants
 //! | id | always                          | kept by          | checked by                              |
 //! |----|---------------------------------|------------------|-----------------------------------------|
-//! | I1 | `count <= limit <= rest_max`    | `Fixed::admit`   | properties, threads_take_exactly_the_limit |
+//! | I1 | `count <= limit <= rest_max`, the largest limit so far |  `Fixed::admit`   | properties, threads_take_exactly_the_limit |
 //! | I2 | `index` never decreases         | `Split::newest`  | property with times that step back      |
 //! | I3 | a refusal stores nothing        | early return     | properties                              |
 //!
@@ -35,11 +35,11 @@ use core::{slice, time::Duration};
 
 use super::{
     algorithm,
-    config::{On, Parts},
+    config::{On, Parts, WithRules},
     epoch::Split,
 };
 use crate::{
-    ConfigError, Nanos, Rule,
+    ConfigError, Nanos, Rule, Rules,
     block::Inline,
     decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
@@ -152,7 +152,7 @@ impl Fixed {
     }
 }
 
-algorithm!(Fixed in parts);
+algorithm!(Fixed in parts of FixedConfig);
 
 // === impl FixedConfig ===
 
@@ -169,8 +169,15 @@ impl FixedConfig {
     #[inline]
     fn admit(&self, state: State, cost: u64, now: Nanos) -> Option<State> {
         let (index, count) = self.judged(state, now);
-        let room = self.rule.limit - count;
+        let room = self.rule.limit.saturating_sub(count); // The limit may have been lowered.
         (cost <= room).then(|| State(self.split.pack(index, count + cost)))
+    }
+}
+
+impl WithRules for FixedConfig {
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError> {
+        let rule = rules.one_within(self.rule.window, self.split.rest_max())?;
+        Ok(Self { rule, ceiling: rule.limit.min(self.max_cost), ..*self })
     }
 }
 
@@ -276,13 +283,10 @@ impl FixedBuilder {
     pub fn config(self) -> Result<FixedConfig, ConfigError> {
         let Self { rule, phase, max_cost } = self;
         let split = Split::new(rule.window, phase)?;
-        if rule.limit > split.rest_max() {
-            return Err(ConfigError::Limit { got: rule.limit, max: split.rest_max() });
-        }
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        Ok(FixedConfig { split, rule, max_cost, ceiling: rule.limit.min(max_cost) })
+        FixedConfig { split, rule, max_cost, ceiling: 0 }.with_rules(Rules::one(rule))
     }
 }
 

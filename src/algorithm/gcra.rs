@@ -204,7 +204,7 @@ impl Gcra {
     }
 }
 
-algorithm!(Gcra in parts);
+algorithm!(Gcra in parts of GcraConfig);
 
 // === impl GcraConfig ===
 

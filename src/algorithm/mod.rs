@@ -19,6 +19,7 @@ use alloc::boxed::Box;
 pub use compact::{Compact, CompactBuilder};
 #[cfg(not(tollgate_loom))]
 pub use config::{Config, STATE_ALIGN};
+pub(crate) use config::{InParts, On, Parts, StateOf, WithRules};
 pub use fixed::{Fixed, FixedBuilder, FixedConfig};
 pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
@@ -28,7 +29,7 @@ pub use two_window::{TwoWindow, TwoWindowBuilder, TwoWindowConfig};
 pub use wheel::{Wheel, WheelBuilder};
 pub use window::{Coverage, Window, WindowBuilder, WindowConfig};
 
-use crate::{Decision, Nanos, Rule};
+use crate::{Decision, Nanos, Rules};
 
 /// What every algorithm answers, at a time that the caller passes.
 ///
@@ -59,7 +60,7 @@ pub trait Algorithm: Send + Sync {
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64>;
 
     /// The rules, in the order given.
-    fn rules(&self) -> &[Rule];
+    fn rules(&self) -> Rules;
 
     /// Bytes of state, the configuration apart.
     fn state_bytes(&self) -> usize;
@@ -88,7 +89,7 @@ impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
         (**self).usage_at(rule, now)
     }
 
-    fn rules(&self) -> &[Rule] {
+    fn rules(&self) -> Rules {
         (**self).rules()
     }
 
@@ -107,11 +108,32 @@ macro_rules! algorithm {
     ($name:ident) => {
         algorithm!($name, it, it, it);
     };
-    ($name:ident in parts) => {
+    ($name:ident in parts of $config:ident) => {
         algorithm!($name, it, &it.config, &it.on());
+
+        impl $crate::algorithm::InParts for $name {
+            type Config = $config;
+
+            fn config(&self) -> &$config {
+                &self.config
+            }
+
+            #[inline(always)]
+            fn state(&self) -> $crate::algorithm::StateOf<'_, Self> {
+                self.on().state
+            }
+
+            #[inline(always)]
+            fn on_state<'a>(
+                config: &'a $config,
+                state: $crate::algorithm::StateOf<'a, Self>,
+            ) -> impl $crate::decision::History<Limits = $config> + Copy {
+                $crate::algorithm::On { config, state }
+            }
+        }
     };
-    ($name:ident, $it:ident, $limits:expr, $history:expr) => {
-        impl $crate::Algorithm for $name {
+    ($({$($generics:tt)*})? $name:ty, $it:ident, $limits:expr, $history:expr) => {
+        impl $(<$($generics)*>)? $crate::Algorithm for $name {
             #[inline(always)]
             fn try_acquire_at(&self, cost: u64, now: $crate::Nanos) -> bool {
                 let $it = self;
@@ -133,9 +155,9 @@ macro_rules! algorithm {
                 $crate::decision::usage($history, rule, now)
             }
 
-            fn rules(&self) -> &[$crate::Rule] {
+            fn rules(&self) -> $crate::Rules {
                 let $it = self;
-                $crate::decision::Limits::rules($limits)
+                $crate::Rules::of($crate::decision::Limits::rules($limits))
             }
 
             fn state_bytes(&self) -> usize {

@@ -52,11 +52,11 @@ use core::{
 
 use super::{
     algorithm,
-    config::{On, Parts},
+    config::{On, Parts, WithRules},
     epoch::Split,
 };
 use crate::{
-    ConfigError, Nanos, Rule,
+    ConfigError, Nanos, Rule, Rules,
     block::Inline,
     decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
@@ -183,7 +183,7 @@ impl TwoWindow {
     }
 }
 
-algorithm!(TwoWindow in parts);
+algorithm!(TwoWindow in parts of TwoWindowConfig);
 
 // === impl TwoWindowConfig ===
 
@@ -207,7 +207,10 @@ impl TwoWindowConfig {
     #[inline]
     fn admit(&self, state: State, cost: u64, now: Nanos) -> Option<State> {
         let seen = self.judged(state, now);
-        let room = (self.rule.limit - seen.cur).checked_sub(cost)?;
+        let room = self.rule.limit.wrapping_sub(seen.cur).wrapping_sub(cost);
+        if room > self.half_max {
+            return None; // Below 0, also when the limit was lowered below the count.
+        }
         // `ceil(prev * left / width) <= room` without the division.
         let fits = wide(seen.prev, seen.left) <= wide(room, seen.width.get());
         let rest = seen.prev << self.half as u32 | (seen.cur + cost);
@@ -218,6 +221,13 @@ impl TwoWindowConfig {
 #[inline]
 fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
+}
+
+impl WithRules for TwoWindowConfig {
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError> {
+        let rule = rules.one_within(self.rule.window, self.half_max)?;
+        Ok(Self { rule, ceiling: rule.limit.min(self.max_cost), ..*self })
+    }
 }
 
 impl Limits for TwoWindowConfig {
@@ -323,13 +333,10 @@ impl TwoWindowBuilder {
         let split = Split::new(rule.window, phase)?;
         let half = u64::from(split.rest_bits() / 2);
         let half_max = (1 << half) - 1;
-        if rule.limit > half_max {
-            return Err(ConfigError::Limit { got: rule.limit, max: half_max });
-        }
         if max_cost == 0 {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
-        Ok(TwoWindowConfig { split, half, half_max, rule, max_cost, ceiling: rule.limit.min(max_cost) })
+        TwoWindowConfig { split, half, half_max, rule, max_cost, ceiling: 0 }.with_rules(Rules::one(rule))
     }
 }
 

@@ -29,7 +29,7 @@
 //! | I2 | unless turning, each bucket `b` with `state - reach <= b <= state` has its start total in its slot | `fill`, before the turn ends |
 //! | I3 | while turning, a slot that holds an earlier bucket than its own lacks the present total | as I2, the turn before |
 //! | I4 | the bucket of a slot only grows, so a late fill fails                        | one value for each bucket |
-//! | I5 | no rule's `total - start` exceeds its limit, so no state recurs              | the judgement before L1  |
+//! | I5 | no rule's `total - start` exceeds the largest limit, so no state recurs      | the judgement before L1, `with_rules` |
 //! | I6 | a masked bucket is below the ring's length                                   | `build`                  |
 //!
 //! Totals are never compared: they wrap.
@@ -60,10 +60,10 @@ use core::{
 use crossbeam_utils::Backoff;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule,
+    ConfigError, Nanos, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
-        config::{On, Parts},
+        config::{On, Parts, WithRules},
         epoch::Split,
     },
     block::Owned,
@@ -162,6 +162,8 @@ pub struct WindowConfig {
     first_ceiling: u64,
     /// Buckets of the longest window: how far back start totals are put.
     reach: u64,
+    /// Buckets less that a look-back covers: 1 in the textbook form, else 0.
+    short: u64,
     ceiling: u64,
     max_cost: u64,
     /// For each rule, how many buckets before the judged one its look-back lies.
@@ -185,6 +187,7 @@ pub struct WindowBuilder {
     phase: Nanos,
     max_cost: u64,
     ring_max: u64,
+    window_max: Nanos,
 }
 
 /// One look: the state, and the bucket judged. It stays true, of the moment of the state, whatever comes after.
@@ -207,6 +210,7 @@ impl Window {
             phase: Nanos::ZERO,
             max_cost: u64::MAX,
             ring_max: RING_MAX,
+            window_max: Nanos::ZERO,
         }
     }
 
@@ -229,7 +233,7 @@ impl Window {
     }
 }
 
-algorithm!(Window in parts);
+algorithm!(Window in parts of WindowConfig);
 
 // === impl WindowConfig ===
 
@@ -249,6 +253,44 @@ impl WindowConfig {
     #[inline]
     fn is_turning(&self, seen: Mark) -> bool {
         seen.0 & self.split.flag() != 0
+    }
+
+    /// The same with these rules, valid and multiples of the width, none above `limit_max`; without a glance, which
+    /// takes for granted that no rule was ever wider than it is.
+    fn with(&self, rules: Rules, limit_max: u64) -> Result<Self, ConfigError> {
+        if rules.largest_limit() > limit_max {
+            return Err(ConfigError::Limit { got: rules.largest_limit(), max: limit_max });
+        }
+        let mut backs = [0; RULES_MAX];
+        for (back, rule) in backs.iter_mut().zip(rules.iter()) {
+            *back = rule.window.as_nanos() / self.split.width() - self.short;
+        }
+        let first_room = self.split.pack(backs[0], rules.first().limit);
+        let ceiling = rules.least_limit().min(self.max_cost);
+        Ok(Self { first_room, first_ceiling: 0, ceiling, backs, rules, ..*self })
+    }
+}
+
+impl WithRules for WindowConfig {
+    /// The windows must be multiples of the width within the ring. The limits must leave room in the total (I5): a rule
+    /// that covers `m` of the `n` buckets that the ring can look back over admits at most `limit` in each `m`, hence, rules
+    /// changing meanwhile, less than the total's range in all `n` if each limit is at most a share of `m / 2n` of it.
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError> {
+        let (rules, width) = (rules.validate()?, self.split.width());
+        let mut limit_max = self.split.rest_max();
+        for rule in rules.iter() {
+            let (window, buckets) = (rule.window, rule.window.as_nanos() / width);
+            if rule.window.as_nanos() % width != 0 {
+                let width = Duration::from_nanos(width.get());
+                return Err(ConfigError::Ragged { window: window.into(), width });
+            }
+            if buckets > self.reach {
+                return Err(ConfigError::Buckets { got: buckets, min: 1, max: self.reach });
+            }
+            let (all, covered) = (self.reach + 1 - self.short, buckets + 1 - self.short);
+            limit_max = limit_max.min(self.split.rest_max() / 2 / all.div_ceil(covered));
+        }
+        self.with(rules, limit_max)
     }
 }
 
@@ -534,6 +576,13 @@ impl WindowBuilder {
         self
     }
 
+    /// The longest window that the rules may get while the counter runs ([`Live`](crate::Live)): it sets the memory.
+    /// The default is the longest window of the rules.
+    pub fn window_max(mut self, window: Duration) -> Self {
+        self.window_max = window.into();
+        self
+    }
+
     /// The longest ring to build, in buckets of the longest window; the default, 65,536, keeps a slip of the pen
     /// from taking gigabytes.
     pub fn ring_max(mut self, buckets: u64) -> Self {
@@ -550,6 +599,18 @@ impl WindowBuilder {
         Ok(Window { block: Owned::zeroed(config.slots())?, config })
     }
 
+    /// Checks everything and takes the memory of a counter in so many shards, whose parts of the limit add up to it.
+    ///
+    /// # Errors
+    /// Those of [`build`](WindowBuilder::build), more than one rule, no shard or more than 65,536, or a largest
+    /// cost above the smallest part.
+    pub fn build_sharded(self, shards: usize) -> Result<Sharded<Window>, ConfigError> {
+        let rule = self.rules.first();
+        Sharded::build(self.rules, self.max_cost, shards, |limit, max_cost| {
+            Self { rules: Rules::one(Rule { limit, ..rule }), max_cost, ..self }.config()
+        })
+    }
+
     /// Checks everything, for a state that lies elsewhere.
     ///
     /// # Errors
@@ -560,7 +621,7 @@ impl WindowBuilder {
         let rules = self.rules.validate()?;
         let windows = || rules.iter().map(|rule| rule.window.as_nanos());
         let shortest = windows().min().unwrap_or(1);
-        let longest = windows().max().unwrap_or(1);
+        let longest = windows().max().unwrap_or(1).max(self.window_max.as_nanos());
         let width = shortest.checked_div(self.buckets).and_then(NonZeroU64::new);
         let Some(width) = width else {
             return Err(ConfigError::Buckets { got: self.buckets, min: 1, max: shortest.min(self.ring_max) });
@@ -575,29 +636,24 @@ impl WindowBuilder {
             return Err(ConfigError::Buckets { got: reach, min: 1, max: self.ring_max });
         }
         let split = Split::new(Nanos::from_nanos(width.get()), self.phase)?.with_flag();
-        if rules.largest_limit() > split.rest_max() {
-            return Err(ConfigError::Limit { got: rules.largest_limit(), max: split.rest_max() });
-        }
         if self.max_cost == 0 {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
-        let mut backs = [0; RULES_MAX];
-        for (back, rule) in backs.iter_mut().zip(rules.iter()) {
-            *back = rule.window.as_nanos() / width - u64::from(self.coverage == Coverage::Textbook);
-        }
         let len = (reach + 1).checked_next_power_of_two().unwrap_or(u64::MAX);
-        let ceiling = rules.least_limit().min(self.max_cost);
-        Ok(WindowConfig {
+        let blank = WindowConfig {
             split,
             mask: len - 1,
-            first_room: split.pack(backs[0], rules.first().limit),
-            first_ceiling: if rules.len() == 1 { ceiling } else { 0 },
+            first_room: 0,
+            first_ceiling: 0,
             reach,
-            ceiling,
+            short: u64::from(self.coverage == Coverage::Textbook),
+            ceiling: 0,
             max_cost: self.max_cost,
-            backs,
+            backs: [0; RULES_MAX],
             rules,
-        })
+        };
+        let config = blank.with(rules, split.rest_max())?;
+        Ok(WindowConfig { first_ceiling: if rules.len() == 1 { config.ceiling } else { 0 }, ..config })
     }
 }
 

@@ -66,3 +66,10 @@ impl<T: Pod> Word<T> {
         self.0.compare_exchange_weak(cast(now), cast(next), won, lost).map(cast).map_err(cast)
     }
 }
+
+impl Word<u64> {
+    #[track_caller]
+    pub(crate) fn fetch_add(&self, more: u64, order: Ordering) -> u64 {
+        self.0.fetch_add(more, order)
+    }
+}

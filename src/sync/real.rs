@@ -45,3 +45,10 @@ impl<T: Pod> Word<T> {
         self.0.compare_exchange_weak(now, next, won, lost)
     }
 }
+
+impl Word<u64> {
+    #[inline]
+    pub(crate) fn fetch_add(&self, more: u64, order: Ordering) -> u64 {
+        self.0.fetch_add(more, order)
+    }
+}

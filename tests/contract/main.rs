@@ -7,5 +7,6 @@ mod forms;
 mod one_word;
 mod oracle;
 mod properties;
+mod sharded;
 mod threads;
 mod traces;

@@ -17,7 +17,7 @@ use crate::{
 
 /// What the clock does before a call.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Stay,
     Forward(u64),
     /// To within a nanosecond of where an earlier call leaves the window of a rule, or a bucket after that.
@@ -53,22 +53,28 @@ fn cost() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(0), 50 => Just(1), 20 => 2..5_u64, 5 => 5..50_u64, 1 => Just(u64::MAX)]
 }
 
-fn limit() -> impl Strategy<Value = u64> {
+pub(crate) fn limit() -> impl Strategy<Value = u64> {
     prop_oneof![1 => Just(0), 10 => 1..6_u64, 6 => 6..40_u64]
 }
 
 /// The clock's grain: the unit of windows and steps, so that edges are met at every scale.
-fn scale() -> impl Strategy<Value = u64> {
+pub(crate) fn scale() -> impl Strategy<Value = u64> {
     prop_oneof![4 => Just(1), 1 => Just(7), 1 => Just(1_000), 1 => Just(1_000_000_007), 1 => Just(1 << 40)]
 }
 
 /// Where the clock stands at first.
-fn origin() -> impl Strategy<Value = u64> {
+pub(crate) fn origin() -> impl Strategy<Value = u64> {
     prop_oneof![4 => Just(0), 2 => 0..1_000_u64, 1 => (0..62_u32).prop_map(|bits| (1 << bits) - 1)]
 }
 
 /// The calls that the steps make, for windows and buckets of these lengths.
-fn calls(steps: Vec<(Step, u64, bool)>, origin: u64, scale: u64, windows: &[u64], width: u64) -> Vec<Call> {
+pub(crate) fn calls(
+    steps: Vec<(Step, u64, bool)>,
+    origin: u64,
+    scale: u64,
+    windows: &[u64],
+    width: u64,
+) -> Vec<Call> {
     let end = Nanos::MAX.as_nanos();
     let (mut now, mut past) = (origin, vec![origin]);
     let one = |(step, cost, quick)| {
@@ -93,7 +99,7 @@ fn calls(steps: Vec<(Step, u64, bool)>, origin: u64, scale: u64, windows: &[u64]
     steps.into_iter().map(one).collect()
 }
 
-fn steps() -> impl Strategy<Value = Vec<(Step, u64, bool)>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<(Step, u64, bool)>> {
     vec((step(), cost(), any::<bool>()), 1..160)
 }
 

@@ -97,7 +97,11 @@ fn subjects() -> Vec<(&'static str, Box<dyn Algorithm>, Naive, u64)> {
 pub(crate) struct Noise(u64);
 
 impl Noise {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(0x7011_6A7E ^ seed << 32)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -107,7 +111,7 @@ impl Noise {
 
 /// The clock of each round: it stands, creeps, meets the edges, leaps, and at times steps back.
 pub(crate) fn clock(rounds: usize, seed: u64) -> Vec<u64> {
-    let (mut noise, mut now) = (Noise(0x7011_6A7E ^ seed << 32), 1_000_u64);
+    let (mut noise, mut now) = (Noise::new(seed), 1_000_u64);
     let mut step = |_| {
         now = match noise.below(16) {
             0..2 => now,

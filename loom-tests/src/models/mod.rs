@@ -2,8 +2,10 @@
 
 mod clock;
 mod counter;
+mod live;
 mod locked;
 mod log;
+mod shards;
 mod words;
 
 use crate::deep::Asks;
@@ -41,6 +43,8 @@ pub fn all() -> Vec<Model> {
     counter::add(&mut models);
     words::add(&mut models);
     locked::add(&mut models);
+    shards::add(&mut models);
+    live::add(&mut models);
     clock::add(&mut models);
     models
 }

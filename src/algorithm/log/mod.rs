@@ -33,10 +33,10 @@ mod unit;
 use core::time::Duration;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule,
+    ConfigError, Nanos, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
-        config::{On, Parts},
+        config::{On, Parts, WithRules},
     },
     block::Owned,
     decision::{History, Limits},
@@ -122,6 +122,8 @@ type OnLog<'a> = On<'a, LogConfig>;
 pub struct LogBuilder {
     rules: Rules,
     max_cost: u64,
+    /// The largest limit that the rules may ever have; 0 if not given.
+    capacity: u64,
 }
 
 // === impl Log ===
@@ -129,7 +131,7 @@ pub struct LogBuilder {
 impl Log {
     /// A log of at most `limit` permits in any `window`.
     pub fn builder(limit: u64, window: Duration) -> LogBuilder {
-        LogBuilder { rules: Rules::one(Rule::new(limit, window)), max_cost: u64::MAX }
+        LogBuilder { rules: Rules::one(Rule::new(limit, window)), max_cost: u64::MAX, capacity: 0 }
     }
 
     #[inline(always)]
@@ -146,7 +148,7 @@ impl Log {
     }
 }
 
-algorithm!(Log in parts);
+algorithm!(Log in parts of LogConfig);
 
 // === impl LogConfig ===
 
@@ -154,6 +156,24 @@ impl LogConfig {
     #[inline]
     fn look_backs(&self) -> &[LookBack] {
         &self.look_backs[..self.rules.len()]
+    }
+}
+
+impl WithRules for LogConfig {
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError> {
+        let (rules, cap) = (rules.validate()?, self.ring.cap);
+        if rules.largest_limit() > cap {
+            return Err(ConfigError::Limit { got: rules.largest_limit(), max: cap });
+        }
+        let ceiling = rules.least_limit().min(self.max_cost);
+        // A glance asks the slot a whole lap back: the look-back of the one rule, if that is as large as the ring.
+        let glanced = if rules.len() == 1 && rules.first().limit == cap { ceiling.cast_signed() } else { 0 };
+        let mut look_backs = [LookBack::default(); RULES_MAX];
+        for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
+            *look_back = LookBack::new(rule);
+        }
+        let glanced = if self.is_unit != 0 { -glanced } else { glanced };
+        Ok(Self { glanced, ceiling, look_backs, rules, ..*self })
     }
 }
 
@@ -242,6 +262,15 @@ impl LogBuilder {
         self
     }
 
+    /// The largest limit that the rules may get while the log runs ([`Live`](crate::Live)): it sets the memory. The
+    /// default is the largest limit of the rules.
+    ///
+    /// A limit below the capacity, in a log that does not change, only costs: memory, and a nanosecond a call.
+    pub fn capacity(mut self, limit: u64) -> Self {
+        self.capacity = limit;
+        self
+    }
+
     /// Checks everything and takes the memory.
     ///
     /// # Errors
@@ -251,10 +280,23 @@ impl LogBuilder {
         Ok(Log { block: Owned::zeroed(config.slots())?, config })
     }
 
+    /// Checks everything and takes the memory of a log in so many shards, whose parts of the limit add up to it.
+    ///
+    /// # Errors
+    /// Those of [`build`](LogBuilder::build), more than one rule, no shard or more than 65,536, or a largest
+    /// cost above the smallest part.
+    pub fn build_sharded(self, shards: usize) -> Result<Sharded<Log>, ConfigError> {
+        let rule = self.rules.first();
+        Sharded::build(self.rules, self.max_cost, shards, |limit, max_cost| {
+            let capacity = self.capacity.div_ceil(shards as u64);
+            Self { rules: Rules::one(Rule { limit, ..rule }), max_cost, capacity }.config()
+        })
+    }
+
     /// Checks everything, for a state that lies elsewhere.
     ///
     /// # Errors
-    /// A limit above 2^30, a window outside 1 ns to [`Nanos::MAX`], more than [`RULES_MAX`](crate::RULES_MAX)
+    /// A limit above 2^30 or above the capacity given, a window outside 1 ns to [`Nanos::MAX`], more than [`RULES_MAX`](crate::RULES_MAX)
     /// rules, or a largest cost of 0.
     pub fn config(self) -> Result<LogConfig, ConfigError> {
         let rules = self.rules.validate()?;
@@ -264,29 +306,30 @@ impl LogBuilder {
         if self.max_cost == 0 {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
-        let cap = rules.largest_limit().max(1);
-        let ceiling = rules.least_limit().min(self.max_cost);
+        if self.capacity > LIMIT_MAX {
+            return Err(ConfigError::Limit { got: self.capacity, max: LIMIT_MAX });
+        }
+        let (cap, least) = match self.capacity {
+            0 => (rules.largest_limit().max(1), rules.least_limit()),
+            capacity => (capacity, capacity),
+        };
         // The form with costs needs two slots at least: filling asks for the one before the last.
-        let unit = ceiling <= 1;
+        let unit = least.min(self.max_cost) <= 1;
         let ring = Geometry::new(cap, if unit { u64::BITS } else { 0 });
-        let glanced = if rules.len() == 1 { ceiling.cast_signed() } else { 0 };
         let span_bits = (u64::BITS - 1).saturating_sub(ring.mask.count_ones()).min(SPAN_BITS_MAX);
         let pos_bits = u64::BITS - 1 - span_bits;
-        let mut look_backs = [LookBack::default(); RULES_MAX];
-        for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
-            *look_back = LookBack::new(rule);
-        }
-        Ok(LogConfig {
-            glanced: if unit { -glanced } else { glanced },
+        let blank = LogConfig {
+            glanced: 0,
             pos_bits,
             is_unit: unit.into(),
             span_mask: (1 << span_bits) - 1,
             ring,
-            ceiling,
-            max_cost: self.max_cost,
-            look_backs,
+            ceiling: 0,
+            max_cost: if unit { 1 } else { self.max_cost },
+            look_backs: [LookBack::default(); RULES_MAX],
             rules,
-        })
+        };
+        blank.with_rules(rules)
     }
 }
 

@@ -1,0 +1,95 @@
+//! Limits from a TOML file that is read again whenever it changes, while the limiter runs.
+//!
+//! ```sh
+//! cargo run --example live_toml              # a file of its own, which it changes twice
+//! cargo run --example live_toml limits.toml  # yours: edit it meanwhile
+//! ```
+//! The file:
+//! ```toml
+//! [[rules]]
+//! limit = 5
+//! window_ms = 1000
+//! ```
+
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use tollgate::{Algorithm, Clock, Limiter, Live, LiveRules, Log, Precise, Rule};
+
+/// How often the file is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The rules in the file.
+fn read(path: &Path) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let table: toml::Table = fs::read_to_string(path)?.parse()?;
+    let rules = table.get("rules").and_then(|rules| rules.as_array()).ok_or("no [[rules]]")?;
+    let number = |rule: &toml::Value, key: &str| {
+        let number = rule.get(key).and_then(toml::Value::as_integer).ok_or(format!("no {key}"))?;
+        u64::try_from(number).map_err(|_| format!("{key} {number} is below 0"))
+    };
+    let rule =
+        |rule| Ok(Rule::new(number(rule, "limit")?, Duration::from_millis(number(rule, "window_ms")?)));
+    rules.iter().map(rule).collect()
+}
+
+/// Follows the file until the process ends. A file that can not be used changes nothing, and is named.
+fn watch(path: &Path, rules: &LiveRules<Log>) {
+    let modified = || fs::metadata(path).and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut seen = modified();
+    loop {
+        thread::sleep(POLL);
+        let now = modified();
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        match read(path).and_then(|new| Ok(rules.set(&new)?)) {
+            Ok(()) => println!("rules are now {:?}", &rules.get()[..]),
+            Err(error) => eprintln!("{}: {error}; the rules stay as they are", path.display()),
+        }
+    }
+}
+
+/// Calls ten times, and tells how many were admitted.
+fn call<C: Clock>(limiter: &Limiter<Live<Log>, C>) -> usize {
+    (0..10).filter(|_| limiter.try_acquire()).count()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let given = env::args().nth(1).map(PathBuf::from);
+    let path =
+        given.clone().unwrap_or_else(|| env::temp_dir().join(format!("limits-{}.toml", std::process::id())));
+    let write = |limit| fs::write(&path, format!("[[rules]]\nlimit = {limit}\nwindow_ms = 60000\n"));
+    if given.is_none() {
+        write(3)?;
+    }
+    let first = read(&path)?.first().copied().ok_or("no rule")?;
+    // Up to 1,000 permits later on, whatever the file says first.
+    let log = Log::builder(first.limit, first.window.into()).capacity(1_000).build()?;
+    let limiter = Limiter::new(Live::new(log)?, Precise::new());
+    let rules = limiter.algorithm().handle().clone();
+    let watched = path.clone();
+    thread::spawn(move || watch(&watched, &rules));
+
+    println!("admitted {} of 10", call(&limiter));
+    if given.is_some() {
+        loop {
+            thread::sleep(Duration::from_secs(1));
+            println!("admitted {} of 10", call(&limiter));
+        }
+    }
+    for limit in [8, 0] {
+        write(limit)?;
+        while limiter.algorithm().rules()[0].limit != limit {
+            thread::sleep(POLL);
+        }
+        println!("admitted {} of 10", call(&limiter));
+    }
+    Ok(fs::remove_file(&path)?)
+}

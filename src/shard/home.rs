@@ -1,0 +1,122 @@
+//! Where a thread begins: its home shard, and where it was admitted last.
+
+/// How a call finds the shard to begin with. `shards` is asked for its place, which names the limiter, and its length.
+pub(crate) trait Home: Copy {
+    /// The shard to begin with: below the length, unless the limiter lies where another one lay before.
+    fn of<T>(self, shards: &[T]) -> usize;
+    /// The shard that admitted.
+    fn remember<T>(self, shards: &[T], shard: usize);
+}
+
+/// The calling thread's own.
+#[derive(Clone, Copy)]
+pub(crate) struct ByThread;
+
+/// One that the caller chose, modulo the number of shards.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen(pub(crate) usize);
+
+impl Home for Chosen {
+    #[inline(always)]
+    fn of<T>(self, shards: &[T]) -> usize {
+        self.0 % shards.len().max(1)
+    }
+
+    fn remember<T>(self, _: &[T], _: usize) {}
+}
+
+/// Without threads to tell apart everybody begins at the first.
+#[cfg(not(feature = "std"))]
+impl Home for ByThread {
+    #[inline(always)]
+    fn of<T>(self, _: &[T]) -> usize {
+        0
+    }
+
+    fn remember<T>(self, _: &[T], _: usize) {}
+}
+
+#[cfg(feature = "std")]
+mod by_thread {
+    use core::cell::Cell;
+    use std::thread_local;
+
+    use super::{ByThread, Home};
+    use crate::sync::{Relaxed, Word};
+
+    thread_local! {
+        /// A thread's number, spread over all of 32 bits; 0 before it is given one.
+        static SPREAD: Cell<u32> = const { Cell::new(0) };
+        /// The limiter that this thread called last, and where it was admitted there, or is at home.
+        static LAST: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    /// Threads that were given a number.
+    static THREADS: Word<u64> = Word::new(0);
+
+    /// The calling thread's number: bits in reverse, so that the first `n` threads lie apart whatever `n` is.
+    fn spread() -> u32 {
+        let mut spread = SPREAD.get();
+        if spread == 0 {
+            spread = (THREADS.fetch_add(1, Relaxed) as u32).reverse_bits() | 1; // O4
+            SPREAD.set(spread);
+        }
+        spread
+    }
+
+    /// The home of the calling thread in a limiter that it did not call last.
+    #[cold]
+    #[inline(never)]
+    fn arrive(limiter: usize, shards: usize) -> usize {
+        let home = ((u64::from(spread()) * shards as u64) >> 32) as usize;
+        LAST.set((limiter, home));
+        home
+    }
+
+    impl Home for ByThread {
+        #[inline(always)]
+        fn of<T>(self, shards: &[T]) -> usize {
+            let (limiter, last) = LAST.get();
+            let called = shards.as_ptr().addr();
+            if limiter == called { last } else { arrive(called, shards.len()) }
+        }
+
+        #[inline]
+        fn remember<T>(self, shards: &[T], shard: usize) {
+            LAST.set((shards.as_ptr().addr(), shard));
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::{collections::BTreeSet, thread, vec::Vec};
+
+        use super::*;
+
+        #[test]
+        fn threads_live_apart_and_remember_one_limiter() {
+            let (four, other) = ([0; 4], [0; 4]);
+            let homes: BTreeSet<usize> =
+                (0..4).map(|_| thread::scope(|s| s.spawn(|| ByThread.of(&four)).join().unwrap())).collect();
+            assert!(homes.len() >= 2, "other tests take numbers too: {homes:?}");
+
+            let home = ByThread.of(&four);
+            let away = (home + 1) % 4;
+            ByThread.remember(&four, away);
+            assert_eq!((ByThread.of(&four), ByThread.of(&other)), (away, home));
+        }
+
+        #[test]
+        fn numbers_spread_evenly_over_any_number_of_shards() {
+            for shards in 1..20u64 {
+                let mut taken = Vec::from_iter((0..shards).map(|_| 0));
+                for number in 0..64 * shards {
+                    let spread = u64::from((number as u32).reverse_bits());
+                    taken[((spread * shards) >> 32) as usize] += 1;
+                }
+                let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
+                assert!(*least >= 60 && *most <= 68, "{shards}: {taken:?}");
+            }
+        }
+    }
+}

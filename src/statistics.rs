@@ -1,0 +1,224 @@
+//! Counts of what a limiter answered.
+//!
+//! # What
+//! A wrapper that counts calls: each thread adds on a cache line of its own as long as there are no more threads than
+//! lines. A limiter without the wrapper pays nothing.
+//!
+//! # Memory order
+//! | id | site            | order   | pairs with | because                                              |
+//! |----|-----------------|---------|------------|------------------------------------------------------|
+//! | O1 | every count     | Relaxed | none       | an addition is whole; counts order nothing            |
+//! | O2 | the newest time | Relaxed | none       | a hint: threads that share a line may overtake each other |
+
+use alloc::{boxed::Box, vec::Vec};
+
+use crossbeam_utils::CachePadded;
+
+use crate::{
+    Algorithm, Decision, Denied, Nanos, RULES_MAX, Reason, Rules,
+    shard::{ByThread, Home},
+    sync::{Relaxed, Word},
+};
+
+/// Lines of counts when not told otherwise.
+const LINES: usize = 16;
+
+/// A limiter that counts its answers.
+///
+/// # Cost
+/// An addition to a word on a line of the thread's own, and two or three accesses more. A refusal of
+/// [`try_acquire_at`](Algorithm::try_acquire_at) under several rules, or of a cost above 1, also peeks, to name the rule.
+/// Memory: 128 B a line.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Counted, Log, Nanos};
+///
+/// let log = Counted::new(Log::builder(2, Duration::from_secs(1)).build()?);
+/// for _ in 0..5 {
+///     log.try_acquire_at(1, Nanos::ZERO);
+/// }
+/// let seen = log.statistics();
+/// assert_eq!((seen.admitted, seen.permits, seen.refused()), (2, 2, 3));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+pub struct Counted<A> {
+    algorithm: A,
+    lines: Box<[CachePadded<Line>]>,
+}
+
+/// What a [`Counted`] limiter has answered so far. Counts of calls, but for the permits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Calls that were admitted, those of cost 0 among them.
+    pub admitted: u64,
+    /// Permits that these took.
+    pub permits: u64,
+    /// Calls that each rule refused, by its place in the configuration; a cost above its limit counts, too.
+    pub refused_by: [u64; RULES_MAX],
+    /// Calls refused because of a cost above the largest declared.
+    pub max_cost: u64,
+    /// Calls refused because of a time out of range.
+    pub out_of_range: u64,
+    /// Calls with an older time than the call before on the same line: the clock ran back, or a thread that shares the
+    /// line had read it later.
+    pub clock_regressions: u64,
+}
+
+/// The counts of some threads.
+#[derive(Default)]
+struct Line {
+    admitted: Word<u64>,
+    permits: Word<u64>,
+    refused_by: [Word<u64>; RULES_MAX],
+    max_cost: Word<u64>,
+    out_of_range: Word<u64>,
+    clock_regressions: Word<u64>,
+    /// The newest time passed.
+    newest: Word<u64>,
+}
+
+// === impl Counted ===
+
+impl<A: Algorithm> Counted<A> {
+    /// Counts on 16 lines: threads beyond that share them.
+    pub fn new(algorithm: A) -> Self {
+        Self::with_lines(algorithm, LINES)
+    }
+
+    /// Counts on so many lines, one at least.
+    pub fn with_lines(algorithm: A, lines: usize) -> Self {
+        let lines: Vec<_> = (0..lines.max(1)).map(|_| CachePadded::default()).collect();
+        Self { algorithm, lines: lines.into_boxed_slice() }
+    }
+
+    /// The counts so far, over all lines. While calls are made they are of no one moment, but none ever falls.
+    pub fn statistics(&self) -> Statistics {
+        self.lines.iter().fold(Statistics::default(), |sum, line| sum.and(line))
+    }
+
+    /// The algorithm. What is asked of it directly is not counted.
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    #[inline]
+    fn line(&self) -> &Line {
+        &self.lines[ByThread.of(&self.lines)]
+    }
+}
+
+impl<A: Algorithm> Algorithm for Counted<A> {
+    #[inline]
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        let admitted = self.algorithm.try_acquire_at(cost, now);
+        let line = self.line();
+        line.came(now);
+        if admitted {
+            line.admitted(cost);
+        } else if cost == 1 && now.in_range() && self.algorithm.rules().len() == 1 {
+            count(&line.refused_by[0], 1); // No largest cost is below 1.
+        } else {
+            match self.algorithm.peek_at(cost, now) {
+                // A permit came free meanwhile: the rule with the least left is as good a guess as any.
+                Ok(quota) => count(&line.refused_by[quota.rule], 1),
+                Err(denied) => line.refused(&denied),
+            }
+        }
+        admitted
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        let decision = self.algorithm.check_at(cost, now);
+        let line = self.line();
+        line.came(now);
+        match &decision {
+            Ok(_) => line.admitted(cost),
+            Err(denied) => line.refused(denied),
+        }
+        decision
+    }
+
+    /// Not counted.
+    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
+        self.algorithm.peek_at(cost, now)
+    }
+
+    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
+        self.algorithm.usage_at(rule, now)
+    }
+
+    fn rules(&self) -> Rules {
+        self.algorithm.rules()
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.algorithm.state_bytes() + size_of_val::<[_]>(&self.lines)
+    }
+
+    /// Forgets every admission; the counts stay.
+    fn reset(&mut self) {
+        self.algorithm.reset();
+    }
+}
+
+// === impl Line ===
+
+/// Adds to a count.
+#[inline]
+fn count(word: &Word<u64>, more: u64) {
+    word.fetch_add(more, Relaxed); // O1
+}
+
+impl Line {
+    #[inline]
+    fn admitted(&self, cost: u64) {
+        count(&self.admitted, 1);
+        count(&self.permits, cost);
+    }
+
+    fn refused(&self, denied: &Denied) {
+        let word = match denied.reason {
+            Reason::Limit { .. } | Reason::Never => &self.refused_by[denied.quota.rule],
+            Reason::MaxCost { .. } => &self.max_cost,
+            Reason::TimeOutOfRange => &self.out_of_range,
+        };
+        count(word, 1);
+    }
+
+    /// Notes the time of a call.
+    #[inline]
+    fn came(&self, now: Nanos) {
+        let newest = self.newest.load(Relaxed); // O2
+        if now.as_nanos() < newest {
+            count(&self.clock_regressions, 1);
+        } else if now.as_nanos() > newest && now.in_range() {
+            self.newest.store(now.as_nanos(), Relaxed); // O2
+        }
+    }
+}
+
+// === impl Statistics ===
+
+impl Statistics {
+    /// Calls that were refused, for whatever reason.
+    pub fn refused(&self) -> u64 {
+        self.refused_by.iter().sum::<u64>() + self.max_cost + self.out_of_range
+    }
+
+    /// With the counts of a line.
+    fn and(mut self, line: &Line) -> Self {
+        let of = |word: &Word<u64>| word.load(Relaxed); // O1
+        self.admitted += of(&line.admitted);
+        self.permits = self.permits.wrapping_add(of(&line.permits));
+        for (sum, word) in self.refused_by.iter_mut().zip(&line.refused_by) {
+            *sum += of(word);
+        }
+        self.max_cost += of(&line.max_cost);
+        self.out_of_range += of(&line.out_of_range);
+        self.clock_regressions += of(&line.clock_regressions);
+        self
+    }
+}

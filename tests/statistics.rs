@@ -1,0 +1,62 @@
+//! Counts of what a limiter answered.
+
+use std::{thread, time::Duration};
+
+use tollgate::{Algorithm, Counted, Live, Log, Nanos, Rule, Window};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn every_answer_is_counted_once_under_its_reason() {
+    let log = Log::builder(5, SECOND).rule(7, 2 * SECOND).max_cost(3).build().unwrap();
+    let counted = Counted::with_lines(log, 1);
+    let at = Nanos::from_millis;
+    for quick in [true, false] {
+        let ask = |cost, now| {
+            if quick { counted.try_acquire_at(cost, now) } else { counted.check_at(cost, now).is_ok() }
+        };
+        let start = if quick { 10_000 } else { 20_000 };
+        assert!(ask(3, at(start)) && ask(2, at(start)) && ask(0, at(start)));
+        assert!(!ask(1, at(start)), "the first rule");
+        assert!(ask(2, at(start + 1_000)) && !ask(1, at(start + 1_000)), "the second rule");
+        assert!(!ask(6, at(start + 1_000)) && !ask(8, at(start + 1_000)), "never, by the first rule");
+        assert!(!ask(4, at(start + 1_000)), "above the largest cost");
+        assert!(!ask(1, Nanos::from_nanos(u64::MAX)), "no time");
+        assert!(!ask(1, at(start)), "a step back");
+    }
+    let seen = counted.statistics();
+    assert_eq!((seen.admitted, seen.permits), (2 * 4, 2 * 7));
+    assert_eq!(seen.refused_by[..3], [2 * 3, 2 * 2, 0], "the step back is judged at the newest time");
+    assert_eq!((seen.max_cost, seen.out_of_range, seen.clock_regressions), (2, 2, 2));
+    assert_eq!(seen.refused(), 2 * 7);
+    assert!(counted.peek_at(1, at(0)).is_err() && counted.usage_at(0, at(0)).is_some());
+    assert_eq!(counted.statistics(), seen, "looking is not counted");
+}
+
+#[test]
+fn threads_lose_no_count() {
+    let counted = Counted::with_lines(Window::builder(1_000, SECOND).build_sharded(2).unwrap(), 2);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..5_000).filter(|_| counted.try_acquire_at(1, Nanos::from_secs(1))).count());
+        }
+    });
+    let seen = counted.statistics();
+    assert_eq!((seen.admitted, seen.permits, seen.refused_by[0]), (1_000, 1_000, 19_000));
+    assert_eq!((seen.refused(), seen.clock_regressions), (19_000, 0));
+}
+
+#[test]
+fn counts_outlive_a_reset_and_a_change_of_rules() {
+    let mut counted = Counted::new(Live::new(Log::builder(1, SECOND).capacity(3).build().unwrap()).unwrap());
+    let now = Nanos::from_secs(1);
+    assert!(counted.try_acquire_at(1, now) && !counted.try_acquire_at(1, now));
+    let both = [Rule::new(3, SECOND), Rule::new(2, 2 * SECOND)];
+    counted.algorithm().set_rules(&both).unwrap();
+    assert!(counted.try_acquire_at(1, now) && !counted.try_acquire_at(1, now));
+    let seen = counted.statistics();
+    assert_eq!((seen.admitted, &seen.refused_by[..2]), (2, &[1, 1][..]));
+    counted.reset();
+    assert!(counted.statistics() == seen && counted.try_acquire_at(1, now));
+    assert!(counted.state_bytes() >= 16 * 128);
+}
