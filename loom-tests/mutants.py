@@ -25,6 +25,7 @@ UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs",
 WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
+LAYERS = "src/layers.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -273,6 +274,13 @@ MUTANTS = [
     # --- the door
     ("the door hands out real atomics", "", DOOR, [(
         "use tollgate_check::sync::AtomicU64;", "use core::sync::atomic::AtomicU64;")], VOID),
+    # --- layers
+    ("layers: no look", "layers", LAYERS, [(
+        "self.0[..N - 1].iter().all(|layer| layer.look_at(cost, now).is_ok())\n            && ", "")], DIES),
+    ("layers: from the outside in", "layers", LAYERS, [(
+        "self.0.iter().rev().all(", "self.0.iter().all(")], DIES),
+    ("layers: the outer ones are not taken from", "layers", LAYERS, [(
+        "self.0.iter().rev().all(", "self.0.iter().rev().take(1).all(")], DIES),
 ]
 
 

@@ -44,6 +44,7 @@ mod algorithm;
 mod block;
 mod clock;
 mod decision;
+mod layers;
 mod limiter;
 mod rule;
 mod sync;
@@ -61,6 +62,7 @@ pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};
 pub use decision::{Decision, Denied, Quota, Reason};
+pub use layers::{Layer, Layers};
 pub use limiter::Limiter;
 pub use rule::{ConfigError, RULES_MAX, Rule};
 pub use time::Nanos;

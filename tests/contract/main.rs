@@ -4,6 +4,7 @@ mod agrees;
 mod cases;
 mod examples;
 mod forms;
+mod layers;
 mod one_word;
 mod oracle;
 mod properties;

@@ -2,6 +2,7 @@
 
 mod clock;
 mod counter;
+mod layers;
 mod log;
 mod words;
 
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Model> {
     let mut models = Vec::new();
     log::add(&mut models);
     counter::add(&mut models);
+    layers::add(&mut models);
     words::add(&mut models);
     clock::add(&mut models);
     models

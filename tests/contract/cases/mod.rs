@@ -5,4 +5,5 @@
 
 mod clock;
 mod counter;
+mod layers;
 mod log;
