@@ -26,6 +26,7 @@ WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
 LAYERS = "src/layers.rs"
+KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -281,6 +282,30 @@ MUTANTS = [
         "self.0.iter().rev().all(", "self.0.iter().all(")], DIES),
     ("layers: the outer ones are not taken from", "layers", LAYERS, [(
         "self.0.iter().rev().all(", "self.0.iter().rev().take(1).all(")], DIES),
+    # --- many keys
+    ("keyed: a key in use leaves", "keyed", SHARD, [("if wait > Nanos::ZERO {", "if false {")], DIES),
+    ("keyed: a late caller finds a new key", "keyed", SHARD, [("now.max(self.floor)", "now")], DIES),
+    ("keyed: an older time is no reason to stay", "keyed", "src/keyed/states.rs", [(
+        "return look.at() - now + wait;", "return wait;")],
+     LIVES("a newest admission later than now is in its window still, so that the wait is not zero")),
+    ("keyed: what left is not forgotten", "keyed", SHARD, [(
+        "self.states.clear(place); // I2", "")], DIES),
+    ("keyed: the lock is given back before the state is asked", "keyed", KEYED, [(
+        "let answer = ask(&*shard.states, place, now); // L1",
+        "drop(shard);\n            shard = table.shard(hash);\n            let answer = ask(&*shard.states, place, now);")], DIES),
+    ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
+        "            match shard.room(now,", "            drop(shard);\n            shard = table.shard(hash);\n            match shard.room(now,")],
+     DIES),
+    ("lock: not held", "keyed", "src/sync/lock.rs", [(
+        "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3", "true")], DIES),
+    # --- permits given back
+    ("given back: to any bucket", "given back", WINDOW, [(
+        "self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);", "true;")], DIES),
+    ("given back: stored, not swapped", "given back", WINDOW, [(
+        "if self.state.head().compare_exchange(seen, next, AcqRel, Relaxed).is_ok() {",
+        "self.state.head().store(next, crate::sync::Release);\n            if true {")], DIES),
+    ("given back: more than was charged", "given back", GCRA, [(
+        "Self(self.0.saturating_sub(charge).max(clock))", "Self(clock)")], DIES),
 ]
 
 

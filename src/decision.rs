@@ -58,6 +58,12 @@ pub enum Reason {
     },
     /// The time was above [`Nanos::MAX`].
     TimeOutOfRange,
+    /// The key is new, and as many keys as there is room for are in use.
+    Full {
+        /// When it is worth asking again: the shortest wait, of the keys looked at, until one of them is idle if
+        /// nobody else comes. Never zero.
+        retry_after: Nanos,
+    },
 }
 
 /// A consistent look at a history at one time judged. `None`: the history has moved on, look again.
@@ -112,7 +118,7 @@ impl Denied {
     /// The shortest wait after which the same call would pass if nobody else came; `None` if it never would.
     pub fn retry_after(&self) -> Option<Nanos> {
         match self.reason {
-            Reason::Limit { retry_after } => Some(retry_after),
+            Reason::Limit { retry_after } | Reason::Full { retry_after } => Some(retry_after),
             _ => None,
         }
     }
@@ -128,6 +134,9 @@ impl fmt::Display for Denied {
             Reason::MaxCost { max } => write!(f, "cost above the largest cost {max}"),
             Reason::TimeOutOfRange => {
                 write!(f, "time {:?} is above {:?}", self.quota.at, Nanos::MAX)
+            }
+            Reason::Full { retry_after } => {
+                write!(f, "no room for another key, retry after {retry_after:?}")
             }
         }
     }

@@ -32,7 +32,8 @@
 //!
 //! # Features
 //! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`]. Without it the crate is `no_std` and
-//! needs `alloc`.
+//! needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `tokio`: its timer,
+//! for [`Waiting`].
 #![no_std]
 #![deny(missing_docs)]
 
@@ -44,17 +45,21 @@ mod algorithm;
 mod block;
 mod clock;
 mod decision;
+#[cfg(feature = "keyed")]
+mod keyed;
 mod layers;
 mod limiter;
 mod rule;
 mod sync;
 mod time;
+#[cfg(feature = "std")]
+mod waiting;
 
 pub use algorithm::{
     Algorithm, Compact, CompactBuilder, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraBuilder,
-    GcraConfig, Lapsed, LeakyBucket, Log, LogBuilder, LogConfig, Pacing, PacingBuilder, Reservation, Sampled,
-    SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Wheel, WheelBuilder, Window,
-    WindowBuilder, WindowConfig,
+    GcraConfig, Lapsed, LeakyBucket, Log, LogBuilder, LogConfig, Pacing, PacingBuilder, Permit, Reservation,
+    Sampled, SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Wheel, WheelBuilder,
+    Window, WindowBuilder, WindowConfig,
 };
 #[cfg(not(tollgate_loom))]
 pub use algorithm::{Config, STATE_ALIGN};
@@ -62,10 +67,16 @@ pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};
 pub use decision::{Decision, Denied, Quota, Reason};
+#[cfg(feature = "keyed")]
+pub use keyed::{Class, Keyed, KeyedBuilder, Of, WhenFull, network_of};
 pub use layers::{Layer, Layers};
 pub use limiter::Limiter;
 pub use rule::{ConfigError, RULES_MAX, Rule};
 pub use time::Nanos;
+#[cfg(feature = "tokio")]
+pub use waiting::Tokio;
+#[cfg(feature = "std")]
+pub use waiting::{Block, Thread, Timer, WaitError, Waiting};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -110,6 +110,13 @@ pub enum ConfigError {
         /// The largest one.
         max: u64,
     },
+    /// There was no room for a key.
+    Keys {
+        /// The number of keys asked for.
+        got: u64,
+        /// The smallest one.
+        min: u64,
+    },
     /// There is not that much memory.
     Memory {
         /// Bytes that the state needs.
@@ -169,6 +176,7 @@ impl fmt::Display for ConfigError {
             Self::Sampling { got, min, max } => {
                 write!(f, "sampling every {got}th is not between {min} and {max}")
             }
+            Self::Keys { got, min } => write!(f, "room for {got} keys is below {min}"),
             Self::Memory { bytes } => write!(f, "no memory for {bytes} bytes of state"),
         }
     }

@@ -14,9 +14,11 @@ pub(crate) use lock::{Guard, Lock};
 #[cfg(tollgate_loom)]
 mod modelled;
 #[cfg(tollgate_loom)]
-pub(crate) use modelled::Word;
+pub(crate) use modelled::{Word, spin_loop};
 #[cfg(not(tollgate_loom))]
 mod real;
+#[cfg(all(not(tollgate_loom), any(test, not(feature = "std"))))]
+pub(crate) use core::hint::spin_loop;
 #[cfg(not(tollgate_loom))]
 pub(crate) use real::Word;
 

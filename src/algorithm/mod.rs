@@ -7,6 +7,7 @@ mod fixed;
 mod gcra;
 mod log;
 mod pacing;
+mod permit;
 mod rate;
 mod ring;
 mod sampled;
@@ -19,10 +20,15 @@ use alloc::boxed::Box;
 pub use compact::{Compact, CompactBuilder};
 #[cfg(not(tollgate_loom))]
 pub use config::{Config, STATE_ALIGN};
+#[cfg(feature = "keyed")]
+pub(crate) use config::{On, Parts};
 pub use fixed::{Fixed, FixedBuilder, FixedConfig};
 pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
-pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
+pub use pacing::{Pacing, PacingBuilder, Reservation};
+pub use permit::{Lapsed, Permit};
+#[cfg(feature = "keyed")]
+pub(crate) use ring::reserve;
 pub use sampled::{Sampled, SampledBuilder};
 pub use two_window::{TwoWindow, TwoWindowBuilder, TwoWindowConfig};
 pub use wheel::{Wheel, WheelBuilder};

@@ -64,7 +64,7 @@ mod spin {
 
     use crossbeam_utils::Backoff;
 
-    use crate::sync::{Acquire, Relaxed, Release, Word};
+    use crate::sync::{Acquire, Relaxed, Release, Word, spin_loop};
 
     /// A value that one thread at a time may reach.
     pub(crate) struct Lock<T> {
@@ -93,6 +93,7 @@ mod spin {
             let backoff = Backoff::new();
             while !self.try_hold() {
                 backoff.spin();
+                spin_loop();
             }
             Guard { lock: self, unsent: PhantomData }
         }

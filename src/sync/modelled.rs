@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use bytemuck::{Pod, cast};
 use tollgate_check::sync::AtomicU64;
+pub(crate) use tollgate_check::sync::spin_loop;
 
 use super::Ordering;
 

@@ -4,6 +4,8 @@ mod agrees;
 mod cases;
 mod examples;
 mod forms;
+mod give_back;
+mod keyed;
 mod layers;
 mod one_word;
 mod oracle;

@@ -2,6 +2,8 @@
 
 mod clock;
 mod counter;
+mod give_back;
+mod keyed;
 mod layers;
 mod log;
 mod words;
@@ -40,6 +42,8 @@ pub fn all() -> Vec<Model> {
     log::add(&mut models);
     counter::add(&mut models);
     layers::add(&mut models);
+    keyed::add(&mut models);
+    give_back::add(&mut models);
     words::add(&mut models);
     clock::add(&mut models);
     models
