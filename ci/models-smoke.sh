@@ -5,3 +5,4 @@ cd "$(dirname "$0")/.."
 
 ci/loom.sh run --threads 2 "last permit"
 ci/loom.sh run --threads 2 told waits
+ci/loom.sh run --threads 2 keyed

@@ -160,8 +160,8 @@ MUTANTS = [
         "match state.compare_exchange(seen, next, AcqRel, Relaxed) {",
         "state.store(next, crate::sync::Release);\n        match Ok::<Mark, Mark>(seen) {")], DIES),
     ("counter: refuse on contention", "counter", WINDOW, [(
-        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1\n        Some(true)",
-        "Some(state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).is_ok())")], DIES),
+        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1\n        Some(Some(bucket))",
+        "Some(state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).is_ok().then_some(bucket))")], DIES),
     ("counter: a glance refuses on contention", "counter", WINDOW, [(
         "Err(_) => Some(self.contend(now, cost)),", "Err(_) => Some(false),")], DIES),
     ("counter: no turn", "counter", WINDOW, [(
@@ -226,8 +226,8 @@ MUTANTS = [
     ("counter: a ring one slot short", "counter", WINDOW, [(
         "let len = (reach + 1).checked_next_power_of_two()", "let len = reach.checked_next_power_of_two()")], DIES),
     ("counter: a refusal turns", "counter", WINDOW, [(
-        "        if !self.fits(seen, bucket, cost)? {\n            return Some(false);\n        }\n",
-        "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(false);\n        }\n")],
+        "        if !self.fits(seen, bucket, cost)? {\n            return Some(None);\n        }\n",
+        "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(None);\n        }\n")],
      LIVES("a call may be judged in the bucket of any rival anyway; that a refusal stores nothing is a property test")),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
@@ -277,7 +277,7 @@ MUTANTS = [
         "use tollgate_check::sync::AtomicU64;", "use core::sync::atomic::AtomicU64;")], VOID),
     # --- layers
     ("layers: no look", "layers", LAYERS, [(
-        "self.0[..N - 1].iter().all(|layer| layer.look_at(cost, now).is_ok())\n            && ", "")], DIES),
+        "self.0[..N - 1].iter().all(|layer| layer.fits_at(cost, now))\n            && ", "")], DIES),
     ("layers: from the outside in", "layers", LAYERS, [(
         "self.0.iter().rev().all(", "self.0.iter().all(")], DIES),
     ("layers: the outer ones are not taken from", "layers", LAYERS, [(

@@ -74,6 +74,10 @@ pub(crate) trait Look {
     fn used(&self, rule: usize) -> Option<u64>;
     /// The shortest wait after which at most `keep` permits are charged to `rule` if nobody else comes.
     fn wait(&self, rule: usize, keep: u64) -> Option<Nanos>;
+    /// Whether at most `keep` permits are charged to `rule`.
+    fn holds(&self, rule: usize, keep: u64) -> Option<bool> {
+        Some(self.wait(rule, keep)? == Nanos::ZERO)
+    }
 }
 
 /// What a configuration tells without its history.
@@ -188,6 +192,23 @@ pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
     loop {
         if let Some(decision) = judge(history.limits(), &history.look(now), cost) {
             return decision;
+        }
+    }
+}
+
+/// Whether [`try_acquire`] would admit. Without figures, so cheaper than [`peek`].
+pub(crate) fn has_room<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
+    let limits = history.limits();
+    if !now.in_range() || cost.wrapping_sub(1) >= limits.ceiling() {
+        return now.in_range() && cost == 0;
+    }
+    loop {
+        let look = history.look(now);
+        let mut rules = 0..limits.rules().len();
+        let all =
+            rules.try_fold(true, |all, rule| Some(all && look.holds(rule, limits.capacity(rule) - cost)?));
+        if let Some(all) = all {
+            return all;
         }
     }
 }

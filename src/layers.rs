@@ -23,7 +23,7 @@ use crate::{Algorithm, Decision, Nanos};
 
 /// What can be a layer: every [`Algorithm`], and [`Layers`] themselves.
 ///
-/// The three calls are those of [`Algorithm`] and keep its promises; their names differ, so that both traits can be in
+/// The calls are those of [`Algorithm`] and keep its promises; their names differ, so that both traits can be in
 /// scope.
 pub trait Layer: Sync {
     /// Takes `cost` permits at `now`, all or nothing: [`Algorithm::try_acquire_at`].
@@ -34,6 +34,11 @@ pub trait Layer: Sync {
     /// # Errors
     /// [`Denied`](crate::Denied).
     fn decide_at(&self, cost: u64, now: Nanos) -> Decision;
+
+    /// Tells whether `take_at` would admit, and changes nothing: [`Algorithm::has_room_at`].
+    fn fits_at(&self, cost: u64, now: Nanos) -> bool {
+        self.look_at(cost, now).is_ok()
+    }
 
     /// Tells whether `decide_at` would admit, and changes nothing: [`Algorithm::peek_at`].
     ///
@@ -90,6 +95,10 @@ impl<A: Algorithm + ?Sized> Layer for A {
         self.check_at(cost, now)
     }
 
+    fn fits_at(&self, cost: u64, now: Nanos) -> bool {
+        self.has_room_at(cost, now)
+    }
+
     fn look_at(&self, cost: u64, now: Nanos) -> Decision {
         self.peek_at(cost, now)
     }
@@ -107,7 +116,7 @@ impl<'a, const N: usize> Layers<'a, N> {
     /// Takes `cost` permits from every layer, all or nothing. The cheapest call: yes or no.
     pub fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
         // The innermost is taken from first, which is a look as well.
-        self.0[..N - 1].iter().all(|layer| layer.look_at(cost, now).is_ok())
+        self.0[..N - 1].iter().all(|layer| layer.fits_at(cost, now))
             && self.0.iter().rev().all(|layer| layer.take_at(cost, now)) // L1, I3
     }
 
@@ -150,6 +159,10 @@ impl<const N: usize> Layer for Layers<'_, N> {
 
     fn decide_at(&self, cost: u64, now: Nanos) -> Decision {
         self.check_at(cost, now).1
+    }
+
+    fn fits_at(&self, cost: u64, now: Nanos) -> bool {
+        self.0.iter().all(|layer| layer.fits_at(cost, now))
     }
 
     fn look_at(&self, cost: u64, now: Nanos) -> Decision {

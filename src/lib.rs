@@ -15,6 +15,9 @@
 //! | [`Sampled`] | but for an error below `m`, from every `m`-th permit | 8 B x limit / m |
 //! | [`Wheel`] | in any window, a permit coming back up to one slot late | slots and timers |
 //!
+//! Around them: [`Keyed`], a limiter for each key; [`Layers`], limiters one inside the other; [`Permit`], to be given back;
+//! [`Waiting`].
+//!
 //! # Examples
 //! ```
 //! use std::time::Duration;

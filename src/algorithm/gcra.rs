@@ -315,14 +315,11 @@ impl OnGcra<'_> {
         let backoff = Backoff::new();
         let mut seen = self.state.head().load(Relaxed); // O1
         while let Some(next) = seen.given_back(charge, clock) {
-            match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {
-                // O2, L1
-                Ok(_) => return Ok(()),
-                Err(_) => {
-                    backoff.spin();
-                    seen = self.state.head().load(Relaxed); // O1
-                }
+            if self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed).is_ok() {
+                return Ok(()); // O2, L1
             }
+            backoff.spin();
+            seen = self.state.head().load(Relaxed); // O1
         }
         Err(Lapsed::Passed)
     }

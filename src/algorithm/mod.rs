@@ -60,6 +60,12 @@ pub trait Algorithm: Send + Sync {
     /// [`Denied`](crate::Denied).
     fn peek_at(&self, cost: u64, now: Nanos) -> Decision;
 
+    /// Tells whether [`try_acquire_at`](Algorithm::try_acquire_at) would admit, and stores nothing. Cheaper than
+    /// [`peek_at`](Algorithm::peek_at), which works out the figures.
+    fn has_room_at(&self, cost: u64, now: Nanos) -> bool {
+        self.peek_at(cost, now).is_ok()
+    }
+
     /// Permits charged to `rule` (by its place in the configuration) at `now`; `None` without such a rule or
     /// with a time out of range.
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64>;
@@ -88,6 +94,10 @@ impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
 
     fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
         (**self).peek_at(cost, now)
+    }
+
+    fn has_room_at(&self, cost: u64, now: Nanos) -> bool {
+        (**self).has_room_at(cost, now)
     }
 
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
@@ -132,6 +142,11 @@ macro_rules! algorithm {
             fn peek_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {
                 let $it = self;
                 $crate::decision::peek($history, cost, now)
+            }
+
+            fn has_room_at(&self, cost: u64, now: $crate::Nanos) -> bool {
+                let $it = self;
+                $crate::decision::has_room($history, cost, now)
             }
 
             fn usage_at(&self, rule: usize, now: $crate::Nanos) -> Option<u64> {

@@ -540,6 +540,10 @@ impl Look for WindowLook<'_> {
         self.used_in(self.bucket, rule)
     }
 
+    fn holds(&self, rule: usize, keep: u64) -> Option<bool> {
+        Some(self.used_in(self.bucket, rule)? <= keep)
+    }
+
     /// A binary search over the buckets to come: use only falls. At most log2(reach + 1) + 1 steps.
     fn wait(&self, rule: usize, keep: u64) -> Option<Nanos> {
         let empty = self.window.bucket(self.seen) + self.window.backs[rule] + 1;

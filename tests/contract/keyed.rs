@@ -1,13 +1,21 @@
 //! Many limiters by key against one naive model for each key that ever came: no model is ever forgotten.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+    time::Duration,
+};
 
 use proptest::{collection::vec, prelude::*};
 use tollgate::{
     Class, Denied, Gcra, Keyed, Layers, Limiter, Log, Manual, Nanos, Reason, Rule, WhenFull, Window,
 };
 
-use crate::oracle::{Answer, Naive, Oracle, Verdict};
+use crate::{
+    oracle::{Answer, Naive, Oracle, Verdict},
+    threads::rounds,
+};
 
 /// Keys up to here are limited by a log, those above by a counter.
 const LOGS: u64 = 4;
@@ -186,4 +194,37 @@ fn keyed_layers() {
     assert_eq!([call("a", 2), call("a", 2), call("a", 3)], [Ok((1, 1)), Ok((1, 0)), Err(1)]);
     assert_eq!([call("b", 4), call("b", 5), call("b", 6)], [Ok((0, 1)), Ok((0, 0)), Err(0)]);
     assert_eq!((users.usage_at(&3, 0, now), users.usage_at(&6, 0, now), users.len()), (Some(0), Some(0), 4));
+}
+
+/// Eight threads, three keys to a place, a clock that creeps and of which each thread is a little late: no window of the
+/// recorded times of any key holds more than the limit, and the limiter is at work.
+#[test]
+fn soak_of_eight_threads() {
+    let (limit, window, room) = (2, Duration::from_micros(40), 8);
+    let log = Log::builder(limit as u64, window).max_cost(1).config().unwrap();
+    rounds(|seed| {
+        let limiter = Keyed::<u64>::builder(log, room).when_full(WhenFull::Refuse).build().unwrap();
+        let clock = AtomicU64::new(1_000_000);
+        let run = &|thread: u64| {
+            let mut admitted = Vec::new();
+            for n in 0..5_000 {
+                let now = clock.fetch_add(100, Relaxed) - (n * 37 + seed) % 7 * 1_000;
+                let key = (n * n + 13 * thread + seed) % (3 * room);
+                if let Ok(quota) = limiter.check_at(&key, 1, Nanos::from_nanos(now)) {
+                    admitted.push((key, quota.at.as_nanos()));
+                }
+            }
+            admitted
+        };
+        let mut admitted: Vec<_> = thread::scope(|scope| {
+            let hands: Vec<_> = (0..8).map(|thread| scope.spawn(move || run(thread))).collect();
+            hands.into_iter().flat_map(|hand| hand.join().unwrap()).collect()
+        });
+        admitted.sort_unstable();
+        assert!(admitted.len() > 1_000, "only {} were admitted", admitted.len());
+        for three in admitted.windows(limit + 1) {
+            let ((key, first), (other, last)) = (three[0], three[limit]);
+            assert!(key != other || last - first >= window.as_nanos() as u64, "key {key}: {three:?}");
+        }
+    });
 }
