@@ -56,6 +56,7 @@ fn row(name: String, admits: bool, limiter: Keyed<u64>, calls: Vec<u64>) -> Row 
 }
 
 fn calls(criterion: &mut Criterion) {
+    tollgate_benches::floors().into_iter().for_each(|floor| floor.bench(criterion));
     let hour = Duration::from_secs(3_600);
     for keys in [1, 1_000, 1_000_000] {
         for (law, draw) in [("uniform", uniform as fn(u64) -> Vec<u64>), ("zipf", zipf)] {

@@ -31,6 +31,7 @@ fn row(name: &str, depth: usize, full: bool) -> Row {
 }
 
 fn calls(criterion: &mut Criterion) {
+    tollgate_benches::floors().into_iter().for_each(|floor| floor.bench(criterion));
     for depth in 1..=3 {
         row("admitted", depth, false).bench(criterion);
         row("refused by the innermost", depth, true).bench(criterion);

@@ -25,10 +25,12 @@ struct Giving<A> {
 }
 
 impl<A> Giving<A> {
-    /// Gives back the permit got last, if one was.
+    /// Gives back the permit got first, if one was.
     const GIVE: u64 = 10;
     /// What is charged is what was got and not given back.
     const AUDIT: u64 = 11;
+    /// One permit is charged.
+    const ONE: u64 = 12;
 
     fn new(algorithm: A) -> Self {
         Self { algorithm, got: Mutex::default(), kept: Mutex::default() }
@@ -42,12 +44,18 @@ impl<A: GivesBack> Limiter for Giving<A> {
         let got = || self.got.lock().unwrap_or_else(PoisonError::into_inner);
         match what {
             _ if what == Self::GIVE => {
-                let Some(permit) = got().pop() else { return Verdict::Admitted };
+                let mut got = got();
+                if got.is_empty() {
+                    return Verdict::Admitted;
+                }
+                let permit = got.remove(0);
+                drop(got);
                 let cost = permit.cost();
                 if self.algorithm.give_back(permit, now) {
                     *kept() -= cost;
                 }
             }
+            _ if what == Self::ONE => assert_eq!(self.algorithm.usage_at(0, now), Some(1), "charged"),
             _ if what == Self::AUDIT => {
                 assert_eq!(self.algorithm.usage_at(0, now), Some(*kept()), "charged, and kept");
             }
@@ -110,10 +118,11 @@ pub(super) fn add(models: &mut Vec<Model>) {
             .exhaustive(),
         counter.model(
             Scenario::new("against a turn")
-                .setup([a(1, 20), a(2, 20)])
+                .setup([a(1, 20), a(1, 20)])
                 .thread([give(20)])
                 .thread([a(1, 22)])
-                .after([audit(22), a(1, 24), audit(24)]),
+                // The bucket of 22 alone is in the window that ends at 30.
+                .after([audit(22), acquire(Giving::<Window>::ONE, 30)]),
         ),
         counter.model(
             Scenario::new("of both at once")
@@ -126,8 +135,8 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 Scenario::new("against an admission")
                     .setup([a(2, 20)])
                     .thread([give(20)])
-                    .thread([a(2, 20)])
-                    .after([audit(20), a(3, 20), audit(20)]),
+                    .thread([a(1, 20)])
+                    .after([audit(20), a(2, 20), audit(20)]),
             )
             .exhaustive(),
     ]);
