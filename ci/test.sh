@@ -24,6 +24,6 @@ run() {
 }
 
 install bsdutils binutils gcc libc6-dev procps python3 valgrind
-for job in lint unit no_std keyed replay instructions bench-smoke models-smoke tsan stress deep; do
+for job in lint unit no_std keyed replay instructions bench-smoke loom mutants tsan stress deep; do
     run "ci/$job.sh"
 done

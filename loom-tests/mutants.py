@@ -2,29 +2,38 @@
 """Breaks the core in one place at a time and expects the models to notice.
 
     loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these
+    loom-tests/mutants.py --third N     every third of them, from the N-th
     loom-tests/mutants.py --deep [NAME..]   random schedules find them: those of DEEP, or those named
+    loom-tests/mutants.py --lines [TEXT..]  deletes one statement after the other from what admits in the log and the
+                                        counter (those that contain one of the texts), and expects the compiler, a
+                                        model or a test to notice, or the line to stand in lines.txt with a reason
 
-Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks. A text that
-is not found exactly once is an error: mutants follow the code. `LIVES` names the reason why no model can notice.
+Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks: first the model
+that README.md says has killed it. A text that is not found exactly once is an error: mutants follow the code. `TESTED`
+mutants are for the core's own tests, since no model can notice: a call may be judged in the bucket of any rival, and that
+a refusal stores nothing is a property of one thread. `LIVES` says why nothing can.
 """
 
-import os, pathlib, shutil, subprocess, sys, time
+import concurrent.futures, os, pathlib, queue, re, resource, shutil, signal, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
-TREE = TARGET / "tree"
 
-DIES, VOID = "dies", "void"
+DIES, TESTED, VOID = "dies", "tested", "void"
 
 
 class LIVES(str):
-    pass
+    """Why no model can notice."""
+
+
+# Seconds of a processor, beyond which a test or a model is taken for one that does not end.
+SECONDS_MAX = 300
 
 
 UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs", "ring", "mod"))
 WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
-REBASED, DOOR = "src/clock/rebased.rs", "src/sync/modelled.rs"
+REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
 LAYERS = "src/layers.rs"
 KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
 
@@ -33,7 +42,7 @@ KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
 MUTANTS = [
     # --- the log, unit form
     ("unit: check, then store", "log unit", UNIT, [(
-        "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1",
+        "slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).ok()?; // O5, L1",
         "slot.store(at.slot(end.pos), Release);")], DIES),
     ("unit: the hint is stored, not swapped", "log unit", UNIT, [(
         "log.state.head().head.compare_exchange(end.hint, Head(end.pos.0), Release, Relaxed).ok()?; // O4",
@@ -54,8 +63,8 @@ MUTANTS = [
         "} else if !unmoved(log, end) {\n        return None;\n    }",
         "} else if !unmoved(log, end) {\n        return Some(false);\n    }")], DIES),
     ("unit: refuse on contention", "log unit", UNIT, [(
-        "slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1\n    Some(true)",
-        "Some(slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).is_ok())")], DIES),
+        "slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).ok()?; // O5, L1\n    Some(true)",
+        "Some(slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).is_ok())")], DIES),
     ("unit: parity ignored", "log unit", UNIT, [(
         "if slot.is_of(Pos(hint.0)) {", "if slot.0 >> 63 != 0 {")], DIES),
     ("unit: no walk from the hint", "log unit", UNIT, [(
@@ -87,11 +96,11 @@ MUTANTS = [
         "age.0 >= self.past", "age.0 > self.past")], DIES),
     # --- the log, form with costs
     ("costs: check, then store", "log costs", COSTS, [(
-        "log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1",
+        "log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).ok()?; // O4, L1",
         "log.state.head().head.store(next, crate::sync::Release);")], DIES),
     ("costs: refuse on contention", "log costs", COSTS, [(
-        "log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).ok()?; // O4, L1\n    Some(true)",
-        "Some(log.state.head().head.compare_exchange(newest.seen, next, AcqRel, Relaxed).is_ok())")], DIES),
+        "log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).ok()?; // O4, L1\n    Some(true)",
+        "Some(log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).is_ok())")], DIES),
     ("costs: no fill", "log costs", COSTS, [(
         "    let end = newest.end(log);\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n",
         "    let end = newest.end(log);\n    if true { return Some(true); }\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n")],
@@ -99,7 +108,7 @@ MUTANTS = [
     ("costs: fill without re-check", "log costs", COSTS, [(
         "    if !unmoved(log, newest) {\n        return None;\n    }\n    let filled", "    let filled")], DIES),
     ("costs: fill stores", "log costs", COSTS, [(
-        "let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, AcqRel, Relaxed); // O5",
+        "let _ = log.ring.slot_at(log.state, index).compare_exchange(old, filled, Release, Relaxed); // O5",
         "let _ = old; log.ring.slot_at(log.state, index).store(filled, crate::sync::Release);")], DIES),
     ("costs: fill from the end down", "log costs", COSTS, [(
         "    for _ in 0..unfilled {\n        let old = load(first);",
@@ -132,10 +141,10 @@ MUTANTS = [
         "let _ = cost; let pos = log.ring.back(newest.end(log), rule.limit);")], DIES),
     ("costs: the first rule only", "log costs", COSTS, [(
         "if !log.look_backs().iter().all(", "if !log.look_backs()[..1].iter().all(")], DIES),
-    ("costs: proposal without check", "log costs", COSTS, [(
-        "        if unmoved(log, newest) {\n            let _ = word.compare_exchange(proposed,", "        if true {\n            let _ = word.compare_exchange(proposed,")], DIES),
+    ("costs: proposal without check", "a_late_caller_proposes_nothing_over_the_base_in_use", COSTS, [(
+        "        if unmoved(log, newest) {\n            let _ = word.compare_exchange(proposed,", "        if true {\n            let _ = word.compare_exchange(proposed,")], TESTED),
     ("costs: proposal stored", "log costs", COSTS, [(
-        "let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), AcqRel, Relaxed); // O7",
+        "let _ = word.compare_exchange(proposed, Base(base.wrapping_sub(sign)), Release, Relaxed); // O7",
         "word.store(Base(base.wrapping_sub(sign)), crate::sync::Release);")], DIES),
     ("costs: the base in use overwritten", "log costs", COSTS, [(
         "let bank = 1 - bank_of(newest.seen);", "let bank = bank_of(newest.seen);")], DIES),
@@ -154,21 +163,21 @@ MUTANTS = [
         "if base.cast_signed() <= counts.cast_signed() {", "if base <= counts {")], DIES),
     # --- the counter
     ("counter: check, then store", "counter", WINDOW, [(
-        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1",
+        "state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1",
         "state.store(Mark(next), crate::sync::Release);")], DIES),
     ("counter: a glance checks, then stores", "counter", WINDOW, [(
-        "match state.compare_exchange(seen, next, AcqRel, Relaxed) {",
+        "match state.compare_exchange(seen, next, Release, Relaxed) {",
         "state.store(next, crate::sync::Release);\n        match Ok::<Mark, Mark>(seen) {")], DIES),
     ("counter: refuse on contention", "counter", WINDOW, [(
-        "state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1\n        Some(Some(bucket))",
-        "Some(state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).is_ok().then_some(bucket))")], DIES),
+        "state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1\n        Some(Some(bucket))",
+        "Some(state.compare_exchange(seen, Mark(next), Release, Relaxed).is_ok().then_some(bucket))")], DIES),
     ("counter: a glance refuses on contention", "counter", WINDOW, [(
         "Err(_) => Some(self.contend(now, cost)),", "Err(_) => Some(false),")], DIES),
     ("counter: no turn", "counter", WINDOW, [(
-        "            self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
+        "            self.state.head().compare_exchange(seen, turning, Release, Relaxed).ok()?; // O3\n            self.fill(turning, newest + 1);\n            seen = turning;\n",
         "            self.fill(turning, newest + 1);\n")], DIES),
     ("counter: the turn is stored", "counter", WINDOW, [(
-        "self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3",
+        "self.state.head().compare_exchange(seen, turning, Release, Relaxed).ok()?; // O3",
         "self.state.head().store(turning, crate::sync::Release);")], DIES),
     ("counter: no start totals", "counter", WINDOW, [(
         "            self.fill(turning, newest + 1);\n", "")], DIES),
@@ -181,7 +190,7 @@ MUTANTS = [
         "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
         "for passed in (first.max(newest.saturating_sub(self.reach))..=newest).rev() {")], DIES),
     ("counter: start total stored", "counter", WINDOW, [(
-        "let _ = slot.compare_exchange(old, start, AcqRel, Relaxed); // O4",
+        "let _ = slot.compare_exchange(old, start, Release, Relaxed); // O4",
         "slot.store(start, crate::sync::Release);")], DIES),
     ("counter: start totals without their bucket's order", "counter", WINDOW, [(
         "if self.bucket(old) < passed {", "if self.bucket(old) != passed {")], DIES),
@@ -228,7 +237,7 @@ MUTANTS = [
     ("counter: a refusal turns", "counter", WINDOW, [(
         "        if !self.fits(seen, bucket, cost)? {\n            return Some(None);\n        }\n",
         "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(None);\n        }\n")],
-     LIVES("a call may be judged in the bucket of any rival anyway; that a refusal stores nothing is a property test")),
+     TESTED),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
         "match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {",
@@ -272,9 +281,15 @@ MUTANTS = [
     ("rebased: the source read before the newest time", "rebased", REBASED, [(
         "let offset = self.offset(); // O1\n", "let offset = self.offset(); // O1\n            let source = self.source.now();\n"), (
         "let time = self.source.now() + offset;", "let time = source + offset;")], DIES),
+    # --- the lock
+    ("lock: check, then set", "compact", LOCK, [(
+        "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3",
+        "self.held.load(Acquire) == 0 && { self.held.store(1, Relaxed); true }")], DIES),
+    ("lock: not waited for", "compact", LOCK, [("while !self.try_hold() {", "if !self.try_hold() {")], DIES),
     # --- the door
     ("the door hands out real atomics", "", DOOR, [(
-        "use tollgate_check::sync::AtomicU64;", "use core::sync::atomic::AtomicU64;")], VOID),
+        "use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};",
+        "use core::sync::atomic::AtomicU64; use tollgate_check::sync::{UnsafeCell, spin_loop};")], VOID),
     # --- layers
     ("layers: no look", "layers", LAYERS, [(
         "self.0[..N - 1].iter().all(|layer| layer.fits_at(cost, now))\n            && ", "")], DIES),
@@ -296,13 +311,11 @@ MUTANTS = [
     ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
         "            match shard.room(now,", "            drop(shard);\n            shard = table.shard(hash);\n            match shard.room(now,")],
      DIES),
-    ("lock: not held", "keyed", "src/sync/lock.rs", [(
-        "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3", "true")], DIES),
     # --- permits given back
     ("given back: to any bucket", "given back", WINDOW, [(
         "self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);", "true;")], DIES),
     ("given back: stored, not swapped", "given back", WINDOW, [(
-        "if self.state.head().compare_exchange(seen, next, AcqRel, Relaxed).is_ok() {",
+        "if self.state.head().compare_exchange(seen, next, Release, Relaxed).is_ok() {",
         "self.state.head().store(next, crate::sync::Release);\n            if true {")], DIES),
     ("given back: more than was charged", "given back", GCRA, [(
         "Self(self.0.saturating_sub(charge).max(clock))", "Self(clock)")], DIES),
@@ -313,15 +326,66 @@ MUTANTS = [
 DEEP = ["counter: no turn", "costs: fill without re-check", "unit: a look believes a later lap"]
 
 
-def copy_tree():
-    shutil.rmtree(TREE, ignore_errors=True)
-    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                           cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
-    for name in filter(None, names):
-        source, copy = ROOT / name, TREE / name
-        if source.is_file():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)  # As new: what an interrupted run has built is stale.
+class DoesNotEnd(Exception):
+    pass
+
+
+def bounded(command, **options):
+    """Runs a command. Each process that it starts has so many seconds of a processor, however busy the machine is."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_MAX, SECONDS_MAX))
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, **options)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise DoesNotEnd
+    return done
+
+
+def failed_test(done):
+    failed = re.search(r"^failures:\n    (\S+)", done.stdout, re.M)
+    return f"the test {failed[1]}" if failed else "a test that does not build"
+
+
+class Copy:
+    """A copy of the tree, with a target folder beside it."""
+
+    def __init__(self, number):
+        self.tree, self.target = TARGET / f"{number}/tree", TARGET / f"{number}/target"
+        shutil.rmtree(self.tree, ignore_errors=True)
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                               cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        for name in filter(None, names):
+            source, copy = ROOT / name, self.tree / name
+            if source.is_file():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, copy)  # As new: what an interrupted run has built is stale.
+
+    def cargo(self, *args, deep=False):
+        flags = "--cfg tollgate_loom -Awarnings" + (" --cfg tollgate_shuttle" if deep else "")
+        env = dict(os.environ, CARGO_TARGET_DIR=str(self.target), RUSTFLAGS=flags, CARGO_INCREMENTAL="1",
+                   CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0", CARGO_PROFILE_MODEL_STRIP="true")
+        return subprocess.run(["cargo", *args], cwd=self.tree, env=env, capture_output=True, text=True)
+
+    def models(self, models, *options, command=("kill",)):
+        return bounded([self.target / "model/tollgate-models", *command, "--processes", "1", *options,
+                        *filter(None, [models])])
+
+    def test(self):
+        """The core's own tests, without the model."""
+        env = dict(os.environ, CARGO_TARGET_DIR=str(self.target / "test"), RUSTFLAGS="-Awarnings",
+                   CARGO_PROFILE_DEV_OPT_LEVEL="1", CARGO_PROFILE_DEV_DEBUG="0")
+        tests = ["cargo", "test", "--quiet", "-p", "tollgate", "--lib", "--test", "contract", "--", "--skip", "threads::"]
+        return bounded(tests, cwd=self.tree, env=env)
+
+    def run(self, models, *options, deep=False):
+        """What the models say of the tree as it stands."""
+        built = self.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models", deep=deep)
+        if built.returncode != 0:
+            raise SystemExit(f"mutants.py: does not build\n{built.stderr}")
+        command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill"]
+        done = self.models(models, *options, command=command)
+        if deep and done.returncode == 0:
+            return "survives"
+        said = done.stdout if done.returncode == 0 else done.stderr
+        return (said.strip().splitlines() or [""])[-1].removeprefix("tollgate-models: ")
 
 
 def apply(changes, text, name):
@@ -332,51 +396,171 @@ def apply(changes, text, name):
     return text
 
 
-def run(models, *options, deep=False):
-    flags = "--cfg tollgate_loom -Awarnings" + (" --cfg tollgate_shuttle" if deep else "")
-    env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "target"), RUSTFLAGS=flags,
-               CARGO_INCREMENTAL="1", CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0",
-               CARGO_PROFILE_MODEL_STRIP="true")
-    build = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
-    built = subprocess.run(build, cwd=TREE, env=env, capture_output=True, text=True)
-    if built.returncode != 0:
-        sys.exit(f"mutants.py: does not build\n{built.stderr}")
-    command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill", *options]
-    command = [str(TARGET / "target/model/tollgate-models"), *command] + ([models] if models else [])
-    done = subprocess.run(command, capture_output=True, text=True)
-    if deep and done.returncode == 0:
-        return "survives"
-    return (done.stdout.strip().splitlines() or [""])[-1] if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+def killers():
+    """Which model has killed which mutant, by the table."""
+    rows = re.findall(r"^\| (.+?) \| killed by (.+): [^:|]+ \|", (ROOT / "loom-tests/README.md").read_text(), re.M)
+    return dict(rows)
+
+
+def each(copies, items, work):
+    """Does `work` on every item, each in a free copy of the tree."""
+    free = queue.SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def one(item):
+        copy = free.get()
+        try:
+            return work(copy, item)
+        finally:
+            free.put(copy)
+
+    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
+        return list(pool.map(one, items))
+
+
+# What admits: for each file the models that run it. Of these functions, up to the impls named in OTHER_IMPLS.
+ADMITS = {UNIT: "log unit", COSTS: "log costs", RING: "log", LOG: "log", WINDOW: "counter"}
+OTHER_FUNCTIONS = {"builder", "width", "bytes", "clear", "look", "look_from", "rules", "max_cost"}
+OTHER_IMPLS = re.compile(r"^// === impl (\w*Look|\w+Builder) ===|^#\[cfg\(test\)\]", re.M)
+
+
+def statements(file):
+    """Each statement of what admits: its function, and its lines (from, to). Comments and attributes are none."""
+    text = (ROOT / file).read_text()
+    end = OTHER_IMPLS.search(text)
+    lines = text[:end.start() if end else len(text)].split("\n")
+    code = [re.sub(r"//.*|'.'", "", line).rstrip() for line in lines]
+    depth = lambda i: sum((c in "([{") - (c in ")]}") for c in code[i])
+    function, body, found = None, 0, []
+    for i, line in enumerate(code):
+        start = re.match(r" *(?:pub(?:\(\w+\))? )?fn (\w+)", line)
+        if start and body <= 0:
+            function, body = start[1], 0
+            opened = False
+        if function is None:
+            continue
+        before, body = body, body + depth(i)
+        if not opened:
+            opened = body > 0 and line.endswith("{")
+            continue
+        if body <= 0:
+            function = None
+            continue
+        if function in OTHER_FUNCTIONS or not line.strip() or line.strip()[0] in ")]}#":
+            continue
+        last, level = i, depth(i)
+        while level > 0 or not (code[last].endswith((";", "}", ",", "{")) or code[last + 1].strip().startswith("}")):
+            last += 1
+            level += depth(last)
+        found.append((function, i, last))
+    return found
+
+
+def lines_main(texts):
+    listed = {}
+    for line in (ROOT / "loom-tests/lines.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, reason = line.partition(" | ")
+            listed[name.strip()] = reason.strip()
+    work = []
+    for file in ADMITS:
+        lines, seen = (ROOT / file).read_text().split("\n"), {}
+        for function, first, last in statements(file):
+            words = re.sub(r" *//.*", "", lines[first]).strip()
+            name = f"{file.removeprefix('src/algorithm/')} {function}: {words}"
+            seen[name] = seen.get(name, 0) + 1
+            name += f" #{seen[name]}" if seen[name] > 1 else ""
+            if any(part in name for part in texts or [""]):
+                work.append((name, file, lines[:first] + lines[last + 1:]))
+    start = time.time()
+    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), len(work)))]
+
+    def notices(copy, file):
+        if copy.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models").returncode != 0:
+            return "the compiler"
+        for options in (["--bound", "1"], ["test"], []):
+            try:
+                if options == ["test"]:
+                    done = copy.test()
+                else:
+                    done = copy.models(ADMITS[file], *options)
+            except DoesNotEnd:
+                return "does not end"
+            if options == ["test"] and done.returncode != 0:
+                return failed_test(done)
+            if options != ["test"] and done.returncode == 0:
+                return (done.stdout.strip().splitlines() or [""])[-1].removeprefix("killed by ")
+        return None
+
+    def delete(copy, item):
+        name, file, kept = item
+        path = copy.tree / file
+        path.write_text("\n".join(kept))
+        killer = notices(copy, file)
+        path.write_text((ROOT / file).read_text())
+        right = (killer is None) == (name in listed)
+        told = killer or f"nothing: {listed.get(name, 'NOT LISTED')}"
+        print(f"| `{name}` | {told if right else told + ' NOT AS LISTED' * (name in listed)} |", flush=True)
+        return right, killer
+
+    print("| without | what notices |\n|---|---|", flush=True)
+    results = each(copies, work, delete)
+    gone = [] if texts else [name for name in listed if all(name != known for known, _, _ in work)]
+    count = lambda test: sum(1 for _, killer in results if test(killer))
+    faults = [right for right, _ in results].count(False)
+    print(f"{len(work)} statements: {count(lambda k: k == 'the compiler')} do not compile without, "
+          f"{count(lambda k: k and k != 'the compiler')} are noticed by models or tests, {count(lambda k: not k)} by nothing; "
+          f"{faults} not as lines.txt says; {time.time() - start:.0f} s")
+    if gone:
+        print(f"mutants.py: listed, but no such statement: {gone}")
+    sys.exit(faults > 0 or bool(gone))
 
 
 def main():
+    if "--lines" in sys.argv[1:]:
+        lines_main([arg for arg in sys.argv[1:] if arg != "--lines"])
     deep, names = "--deep" in sys.argv[1:], [arg for arg in sys.argv[1:] if arg != "--deep"]
-    names = names or (DEEP if deep else [""])
-    wanted = [m for m in MUTANTS if any(part in m[0] for part in names)]
+    if names[:1] == ["--third"]:
+        wanted = [m for i, m in enumerate(MUTANTS) if i % 3 == int(names[1]) or m[4] == VOID]
+    else:
+        names = names or (DEEP if deep else [""])
+        wanted = [m for m in MUTANTS if any(part in m[0] for part in names)]
     if deep and len(wanted) < len(names):
         sys.exit("mutants.py: DEEP names a mutant that there is not")
     for name, _, file, changes, _ in MUTANTS:
         apply(changes, (ROOT / file).read_text(), name)
-    copy_tree()
-    said = run("", "--bound", "1", deep=deep)
+    start, first = time.time(), killers()
+    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), len(wanted)))]
+    said = copies[0].run("", "--bound", "1", deep=deep)
     if not said.endswith("survives"):
         sys.exit(f"mutants.py: void, a model breaks without any mutant: {said}")
     print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
-    faults = 0
-    for name, models, file, changes, expected in wanted:
-        start, path = time.time(), TREE / file
+
+    def kill(copy, mutant):
+        name, models, file, changes, expected = mutant
+        began, path = time.time(), copy.tree / file
         text = (ROOT / file).read_text()
         path.write_text(apply(changes, text, name))
-        said = run(models, deep=deep).removeprefix("tollgate-models: ")
+        try:
+            if expected == TESTED:
+                done = copy.test()
+                said = f"killed by {failed_test(done)}" if done.returncode != 0 else "survives"
+            else:
+                said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
+        except DoesNotEnd:
+            said = "killed by what does not end"
         path.write_text(text)
-        survives = said.endswith("survives")
-        right = {DIES: said.startswith("killed by"), VOID: "no verdict" in said}.get(expected, survives)
-        if isinstance(expected, LIVES) and right:
-            said = f"survives: {expected}"
-        faults += not right
-        print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - start:.0f} s |", flush=True)
-    killed = len(wanted) - faults - sum(isinstance(m[4], LIVES) for m in wanted)
-    print(f"{killed} of {len(wanted)} killed, {faults} not as expected")
+        if isinstance(expected, LIVES):
+            right = said == "survives"
+            said += f": {expected}" * right
+        else:
+            right = "no verdict" in said if expected == VOID else said.startswith("killed by")
+        print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - began:.0f} s |", flush=True)
+        return right
+
+    faults = each(copies, wanted, kill).count(False)
+    print(f"{len(wanted)} mutants, {faults} not as expected; {time.time() - start:.0f} s")
     sys.exit(faults > 0)
 
 

@@ -6,7 +6,7 @@
 #[cfg(all(tollgate_loom, any(not(feature = "loom"), feature = "std")))]
 compile_error!("--cfg tollgate_loom needs --no-default-features --features loom; run ci/loom.sh");
 
-pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 mod lock;
 pub(crate) use lock::{Guard, Lock};
@@ -14,11 +14,9 @@ pub(crate) use lock::{Guard, Lock};
 #[cfg(tollgate_loom)]
 mod modelled;
 #[cfg(tollgate_loom)]
-pub(crate) use modelled::{Word, spin_loop};
+pub(crate) use modelled::Word;
 #[cfg(not(tollgate_loom))]
 mod real;
-#[cfg(all(not(tollgate_loom), any(test, not(feature = "std"))))]
-pub(crate) use core::hint::spin_loop;
 #[cfg(not(tollgate_loom))]
 pub(crate) use real::Word;
 

@@ -1,9 +1,9 @@
 //! Runs the models, and the memory orders weakened.
 //!
 //! ```text
-//! tollgate-models [run | kill | orders | deep] [--bound N] [--long] [--threads N] [--seconds N] [--seed N] [--runs N] [NAME..]
+//! tollgate-models [run | kill | orders | deep] [--bound N] [--long] [--processes N] [--seconds N] [--seed N] [--runs N] [NAME..]
 //! ```
-//! `run` prints the table of models; `kill` stops at the first that breaks, and fails if none does; `orders` weakens
+//! `run` prints the table of models; `kill` stops at the first that breaks (tried first: `--first NAME`, a whole name), and fails if none does; `orders` weakens
 //! every memory order in turn; `deep` runs random schedules, so many for each row. Names select models that contain all of them.
 
 use std::{process::ExitCode, time::Duration};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Some("deep") => deep,
         _ => {
             eprintln!(
-                "tollgate-models [run | kill | orders | deep] [--bound N] [--long] [--threads N] [--seconds N] [--seed N] [--runs N] [NAME..]"
+                "tollgate-models [run | kill | orders | deep] [--bound N] [--long] [--processes N] [--seconds N] [--seed N] [--runs N] [NAME..]"
             );
             return ExitCode::from(2);
         }
@@ -33,7 +33,8 @@ fn main() -> ExitCode {
             "--bound" => options.bound = number().unwrap_or(2) as u8,
             "--seed" => options.seed = number().unwrap_or(0),
             "--runs" => options.runs = number().unwrap_or(1),
-            "--threads" => options.threads = number().unwrap_or(1) as usize,
+            "--processes" => options.processes = number().unwrap_or(1) as usize,
+            "--first" => options.first.extend(args.next()),
             "--seconds" => options.max_time = Duration::from_secs(number().unwrap_or(600)),
             _ => options.only.push(arg),
         }

@@ -1,12 +1,17 @@
 //! Every single memory order made weaker, one at a time, in one build.
 //!
 //! Every model that runs the site is tried with one preemption, then the small ones with as many as asked for (with
-//! `--long`, all of them). A weakening that breaks none survives. It has to stand in the list of survivors with its reason; one that
+//! `--long`, all of them). A weakening that breaks none survives, unless it lets a call see old values without end. It has to stand in the list of survivors with its reason; one that
 //! stands there and dies must leave the list.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, sync::atomic::Ordering, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
-use tollgate_check::{Check, Outcome, Site, SiteOrder, Weakening};
+use tollgate_check::{Check, Outcome, Row, Site, SiteOrder, Weakening};
 
 use crate::{
     models::{Expect, Model},
@@ -20,11 +25,27 @@ const SMALL: u64 = 400;
 /// Executions of one model and bound at most, under one weakening.
 const EXECUTIONS_MAX: u64 = 20_000;
 
-/// A weakening (or several at once), the models that run its site with their executions (the quickest first), and its name in the list.
+/// One row of the table.
+const TOGETHER: &str = "the survivors at their weakest, all at once";
+
+/// What became of a weakening, in a word that is left for the totals.
+const KILLED: &str = "killed";
+const SURVIVES: &str = "survives";
+const FAULT: &str = "fault";
+
+/// A model that runs a site, with its executions within one preemption, and how many of them are given up.
+#[derive(Clone, Copy)]
+struct Runs<'a> {
+    model: &'a Model,
+    executions: u64,
+    given_up: u64,
+}
+
+/// A weakening (or several at once), the models that run its site (the quickest first), and its name in the list.
 struct Job<'a> {
     name: String,
     weakenings: Vec<Weakening>,
-    models: Vec<(u64, &'a Model)>,
+    models: Vec<Runs<'a>>,
 }
 
 /// Runs every weakening and prints what killed it.
@@ -35,97 +56,131 @@ pub fn orders(options: &Options) -> Result<(), String> {
     let start = Instant::now();
     let mut models = options.models();
     models.retain(|model| model.expect == Expect::Pass);
-    let known: Vec<_> = pool::each(&models, options.threads, |model| {
-        let report = model.check.clone().bound(1).run();
-        let executions: u64 = report.rows.iter().map(|row| row.executions).sum();
-        Some((executions, report.orders))
-    });
-    let mut source = Source::default();
-    // A site and its operation, with the models that reach it and what they cost.
-    type Reached<'a> = (SiteOrder, Vec<(u64, &'a Model)>);
-    let mut sites: BTreeMap<(Site, &'static str), Reached<'_>> = BTreeMap::new();
-    for (model, (executions, orders)) in models.iter().zip(&known) {
-        for order in orders {
-            let entry = sites.entry((order.site, order.op.name())).or_insert_with(|| (*order, vec![]));
-            entry.1.push((*executions, model));
-        }
-    }
-    let mut jobs = Vec::new();
-    for (order, mut models) in sites.values().cloned() {
-        models.sort_by_key(|(executions, _)| *executions);
-        for weakening in order.weakenings() {
-            let models = models.clone();
-            let name = source.name(&order, &weakening, sites.keys());
-            jobs.push(Job { name, weakenings: vec![weakening], models });
-        }
-    }
     let listed = list()?;
-    println!("{} sites, {} weakenings, bound {}", sites.len(), jobs.len(), options.bound);
-    println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
-    let results = pool::each(&jobs, options.threads, |job| {
+    let (jobs, sites) = jobs(&models, &listed);
+    if options.only.is_empty() {
+        all_reached(&sites, &listed)?;
+    }
+    if !pool::is_copy() {
+        println!("{} weakenings, bound {}", jobs.len() - 1, options.bound);
+        println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
+    }
+    let results = pool::each(&jobs, options.processes, |job| {
         let began = Instant::now();
         let killer = kill(job, options);
         let reason = listed.iter().find(|(name, _)| *name == job.name).map(|(_, reason)| reason.as_str());
-        let (told, fault) = match (&killer, reason) {
-            (Ok(Some(killer)), None) => (killer.clone(), false),
-            (Ok(Some(killer)), Some(_)) => (format!("{killer}; BUT LISTED as a survivor"), true),
-            (Ok(None), Some(reason)) => (format!("survives: {reason}"), false),
-            (Ok(None), None) => ("SURVIVES, not listed".into(), true),
-            (Err(why), _) => (format!("NO VERDICT: {why}"), true),
+        let (told, result) = match (killer, reason) {
+            (Ok(Some(killer)), None) if job.name != TOGETHER => (killer, KILLED),
+            (Ok(Some(killer)), _) => (format!("{killer}; BUT LISTED as a survivor"), FAULT),
+            (Ok(None), Some(reason)) => (format!("survives: {reason}"), SURVIVES),
+            (Ok(None), None) if job.name == TOGETHER => ("survive".into(), SURVIVES),
+            (Ok(None), None) => ("SURVIVES, not listed".into(), FAULT),
+            (Err(why), _) => (format!("NO VERDICT: {why}"), FAULT),
         };
         println!("| {} | {told} | {} | {:.0} s |", job.name, job.models.len(), began.elapsed().as_secs_f64());
-        Some((killer, fault))
-    });
-    let killed = results.iter().filter(|(killer, _)| matches!(killer, Ok(Some(_)))).count();
-    let faults = results.iter().filter(|(_, fault)| *fault).count();
-    let survivors = jobs.iter().zip(&results).filter(|(_, (killer, _))| matches!(killer, Ok(None)));
-    let together = together(&models, survivors.map(|(job, _)| job));
-    println!(
-        "the survivors at their weakest, all at once: {}",
-        kill(&together, options)?.unwrap_or("survive".into())
-    );
-    let gone: Vec<_> = listed
-        .iter()
-        .filter(|(name, _)| jobs.iter().all(|job| job.name != *name))
-        .map(|(name, _)| name)
-        .collect();
-    println!(
-        "{killed} of {} weakenings killed, {} survive; {:.0} s",
-        jobs.len(),
-        jobs.len() - killed,
-        start.elapsed().as_secs_f64()
-    );
+        result.into()
+    })?;
+    if pool::is_copy() {
+        return Ok(());
+    }
+    let count = |what| results.iter().filter(|result| *result == what).count();
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{} of {} weakenings killed, {seconds:.0} s", count(KILLED), jobs.len() - 1);
+    let unknown = |name: &&String| {
+        !home().join("../src").join(name.as_str()).is_file() && jobs.iter().all(|job| job.name != **name)
+    };
+    let gone: Vec<_> = listed.iter().map(|(name, _)| name).filter(unknown).collect();
     if options.only.is_empty() && !gone.is_empty() {
         return Err(format!("listed, but no such weakening: {gone:?}"));
     }
-    if faults > 0 {
-        return Err(format!("{faults} weakenings are not as survivors.txt says"));
+    match count(FAULT) {
+        0 => Ok(()),
+        faults => Err(format!("{faults} weakenings are not as survivors.txt says")),
     }
-    Ok(())
 }
 
-/// All of `survivors` at once, each site at its weakest order.
-fn together<'a>(models: &'a [Model], survivors: impl Iterator<Item = &'a Job<'a>>) -> Job<'a> {
-    let mut weakenings: Vec<Weakening> = vec![];
-    for weakening in survivors.flat_map(|job| &job.weakenings) {
-        match weakenings.iter_mut().find(|known| known.site == weakening.site) {
-            Some(known) if weakening.to == Some(Ordering::Relaxed) => *known = weakening.clone(),
-            Some(_) => {}
-            None => weakenings.push(weakening.clone()),
+/// Every weakening of every order that the models reach, and those listed as survivors all at once.
+fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, Vec<Site>) {
+    let mut source = Source::default();
+    // A site and its operation, with the models that reach it.
+    let mut sites: BTreeMap<(Site, &'static str), (SiteOrder, Vec<Runs<'_>>)> = BTreeMap::new();
+    let mut all = Vec::new();
+    for model in models {
+        let report = model.check.clone().bound(1).run();
+        let sum = |of: fn(&Row) -> u64| report.rows.iter().map(of).sum();
+        let runs = Runs { model, executions: sum(|row| row.executions), given_up: sum(|row| row.given_up) };
+        all.push(runs);
+        for order in report.orders {
+            sites.entry((order.site, order.op.name())).or_insert_with(|| (order, vec![])).1.push(runs);
         }
     }
-    Job {
-        name: "together".into(),
-        weakenings,
-        models: models.iter().map(|model| (u64::MAX, model)).collect(),
+    let (mut jobs, mut together): (Vec<_>, Vec<Weakening>) = (Vec::new(), Vec::new());
+    for (order, mut models) in sites.values().cloned() {
+        models.sort_by_key(|runs| runs.executions);
+        for weakening in order.weakenings() {
+            let name = source.name(&order, &weakening, sites.keys());
+            if listed.iter().any(|(listed, _)| *listed == name) {
+                // From the strongest to the weakest, so that the last of a site counts.
+                together.retain(|other| (&other.site, other.failure) != (&weakening.site, weakening.failure));
+                together.push(weakening.clone());
+            }
+            jobs.push(Job { name, weakenings: vec![weakening], models: models.clone() });
+        }
     }
+    // Rather than each process its own long one at the end.
+    jobs.sort_by_key(|job| listed.iter().all(|(listed, _)| *listed != job.name));
+    jobs.insert(0, Job { name: TOGETHER.into(), weakenings: together, models: all });
+    (jobs, sites.into_keys().map(|(site, _)| site).collect())
+}
+
+/// Whether every order in the core stands at a site that some model reaches, or in a file that the list names.
+fn all_reached(sites: &[Site], listed: &[(String, String)]) -> Result<(), String> {
+    let mut unreached = Vec::new();
+    let orders = ["Acquire", "Release", "AcqRel", "SeqCst", "Relaxed"];
+    for path in files(&home().join("../src")).map_err(|error| format!("the core's source: {error}"))? {
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = path.strip_prefix(home().join("..")).expect("listed below it").display().to_string();
+        if listed.iter().any(|(name, _)| file.ends_with(name)) {
+            continue;
+        }
+        let code = text
+            .lines()
+            .take_while(|line| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"));
+        for (number, line) in (1..).zip(code) {
+            let code = line.split("//").next().unwrap_or_default();
+            let is_word =
+                |order: &&str| code.split(|c: char| !c.is_alphanumeric()).any(|word| word == *order);
+            let used = !code.contains(" use ") && code.contains('(') && orders.iter().any(is_word);
+            // A call that is broken over lines has its site above.
+            let here = |site: &&Site| {
+                file.ends_with(site.file) && (number - 2..=number).contains(&i64::from(site.line))
+            };
+            if used && !sites.iter().any(|site| here(&site)) {
+                unreached.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    if unreached.is_empty() { Ok(()) } else { Err(format!("no model reaches\n{}", unreached.join("\n"))) }
+}
+
+fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            all.extend(files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push(path);
+        }
+    }
+    Ok(all)
 }
 
 /// Which model the weakening breaks.
 fn kill(job: &Job<'_>, options: &Options) -> Result<Option<String>, String> {
-    let all = job.models.iter().map(|(_, model)| (1, *model));
-    let small = job.models.iter().filter(|(executions, _)| options.long || *executions <= SMALL);
-    for (bound, model) in all.chain(small.map(|(_, model)| (options.bound, *model))) {
+    let all = job.models.iter().map(|runs| (1, *runs));
+    let small = job.models.iter().filter(|runs| options.long || runs.executions <= SMALL);
+    for (bound, Runs { model, given_up, .. }) in all.chain(small.map(|runs| (options.bound, *runs))) {
         let check = job.weakenings.iter().cloned().fold(model.check.clone(), Check::weaken).shrink(false);
         let report = check.bound(bound).max_executions(EXECUTIONS_MAX).max_time(options.max_time).run();
         match report.outcome {
@@ -134,7 +189,10 @@ fn kill(job: &Job<'_>, options: &Options) -> Result<Option<String>, String> {
                 let stale = if failure.stale { ", by an old value" } else { "" };
                 return Ok(Some(format!("{}: {}{stale}", model.name, failure.property)));
             }
-            // A weak order can make retries, and so executions, without end: this model is done with it.
+            _ if given_up == 0 && report.rows.iter().any(|row| row.given_up > 0) => {
+                return Ok(Some(format!("{}: old values without end", model.name)));
+            }
+            // A weak order can make executions without end: this model is done with it.
             Outcome::Inconclusive { .. } if report.rows.iter().any(|row| row.cut.is_some()) => {}
             Outcome::Inconclusive { why } => return Err(format!("{}: {why}", model.name)),
             Outcome::Pass { .. } => {}

@@ -1,7 +1,6 @@
 //! The models run, and their table.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -24,8 +23,10 @@ pub struct Options {
     pub deep: bool,
     /// Only models whose name contains all of these.
     pub only: Vec<String>,
-    /// Models at once.
-    pub threads: usize,
+    /// Names of models that [`kill`] tries first.
+    pub first: Vec<String>,
+    /// Models at once, each in a process.
+    pub processes: usize,
     /// For deep runs: what seeds them, and schedules for each model and each limiter.
     pub seed: u64,
     /// See `seed`.
@@ -36,9 +37,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let threads = thread::available_parallelism().map_or(1, |n| n.get());
+        let processes = thread::available_parallelism().map_or(1, |n| n.get());
         let max_time = Duration::from_secs(600);
-        Self { bound: 2, long: false, deep: true, only: vec![], seed: 0, runs: 1_000, threads, max_time }
+        let (only, first) = (vec![], vec![]);
+        Self { bound: 2, long: false, deep: true, only, first, seed: 0, runs: 1_000, processes, max_time }
     }
 }
 
@@ -74,8 +76,10 @@ impl Model {
 pub fn run(options: &Options) -> Result<(), String> {
     let models = options.models();
     let start = Instant::now();
-    println!("{}", heading());
-    let bad: Vec<_> = pool::each(&models, options.threads, |model| {
+    if !pool::is_copy() {
+        println!("{}", heading());
+    }
+    let results = pool::each(&models, options.processes, |model| {
         let began = Instant::now();
         let report = model.run(options);
         let as_expected = match (model.expect, &report.outcome) {
@@ -88,9 +92,12 @@ pub fn run(options: &Options) -> Result<(), String> {
         if !as_expected {
             println!("\n{}: expected {:?}\n{report}", model.name, model.expect);
         }
-        Some((!as_expected).then(|| model.name.clone()))
-    });
-    let bad: Vec<_> = bad.into_iter().flatten().collect();
+        if as_expected { String::new() } else { model.name.clone() }
+    })?;
+    if pool::is_copy() {
+        return Ok(());
+    }
+    let bad: Vec<_> = results.into_iter().filter(|name| !name.is_empty()).collect();
     println!("{} models, {:.0} s", models.len(), start.elapsed().as_secs_f64());
     if models.is_empty() {
         Err("no model has such a name".into())
@@ -131,8 +138,8 @@ fn row(model: &Model, report: &Report, time: Duration) -> String {
     )
 }
 
-/// Runs the models until one breaks, and prints which: for mutants. First with one preemption, which is quick and
-/// kills most.
+/// Runs the models until one breaks, and prints which: for mutants. First those named, then all with one preemption,
+/// which is quick and kills most.
 ///
 /// # Errors
 /// All passed, or one gave no verdict.
@@ -140,34 +147,27 @@ pub fn kill(options: &Options) -> Result<(), String> {
     let mut models = options.models();
     models.retain(|model| model.expect == Expect::Pass);
     let bounds = if options.bound > 1 { vec![1, options.bound] } else { vec![options.bound] };
-    let jobs: Vec<_> =
-        bounds.iter().flat_map(|bound| models.iter().map(move |model| (*bound, model))).collect();
-    let dead = AtomicBool::new(false);
-    let killers = pool::each(&jobs, options.threads, |(bound, model)| {
-        if dead.load(Ordering::Relaxed) {
-            return None;
-        }
-        let mut check = model.check.clone().shrink(false).bound(*bound);
-        if model.exhaustive && *bound == options.bound {
+    let (first, rest): (Vec<_>, Vec<_>) =
+        models.iter().partition(|model| options.first.contains(&model.name));
+    let jobs = [first, rest].into_iter().flat_map(|models| {
+        bounds.iter().flat_map(move |bound| models.clone().into_iter().map(move |model| (*bound, model)))
+    });
+    for (bound, model) in jobs {
+        let mut check = model.check.clone().shrink(false).bound(bound);
+        if model.exhaustive && bound == options.bound {
             check = check.exhaustive();
         }
         let report = check.max_executions(20_000_000).max_time(options.max_time).run();
-        let verdict = match report.outcome {
-            Outcome::Pass { .. } => return Some(None),
-            Outcome::Fail => Ok(format!("{}: {}", model.name, report.failures[0].property)),
-            Outcome::Inconclusive { why } => Err(why),
-        };
-        dead.store(true, Ordering::Relaxed);
-        Some(Some(verdict))
-    });
-    let mut killers: Vec<_> = killers.into_iter().flatten().collect();
-    killers.sort_by_key(Result::is_err);
-    match killers.first() {
-        Some(Ok(killer)) => {
-            println!("killed by {killer}");
-            Ok(())
+        match report.outcome {
+            Outcome::Pass { .. } => {}
+            Outcome::Fail => {
+                println!("killed by {}: {}", model.name, report.failures[0].property);
+                return Ok(());
+            }
+            // A mutant can make executions without end: this model is done with it.
+            Outcome::Inconclusive { .. } if report.rows.iter().any(|row| row.cut.is_some()) => {}
+            Outcome::Inconclusive { why } => return Err(format!("no verdict: {why}")),
         }
-        Some(Err(why)) => Err(format!("no verdict: {why}")),
-        None => Err("survives".into()),
     }
+    Err("survives".into())
 }

@@ -5,7 +5,7 @@ use tollgate_models::{Options, run};
 
 #[test]
 fn every_model() {
-    let options = Options { bound: 1, deep: false, ..Options::default() };
+    let options = Options { bound: 1, deep: false, processes: 1, ..Options::default() };
     if let Err(why) = run(&options) {
         panic!("{why}");
     }

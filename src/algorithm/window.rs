@@ -44,8 +44,8 @@
 //! |----|------------------|---------|------------|---------------------------------------------------------------|
 //! | O1 | state load       | Acquire | O3         | the start totals written before the state moved are then seen  |
 //! | O2 | slot load        | Acquire | O4         | whoever sees a later bucket than its own sees the state that led to it when it looks again |
-//! | O3 | state CAS        | AcqRel  | O1         | publishes the start totals                                     |
-//! | O4 | slot CAS         | AcqRel  | O2         | whoever sees the slot sees the state its writer saw            |
+//! | O3 | state CAS        | Release | O1         | publishes the start totals; the state was acquired before      |
+//! | O4 | slot CAS         | Release | O2         | whoever sees the slot sees the state its writer saw            |
 //!
 //! # Progress
 //! Lock-free: a caller starts over only when another turned or was admitted. A thread that dies while turning
@@ -68,7 +68,7 @@ use crate::{
     block::Owned,
     decision::{History, Limits, Look},
     rule::Rules,
-    sync::{AcqRel, Acquire, Relaxed, Word, word},
+    sync::{Acquire, Relaxed, Release, Word, word},
 };
 
 /// Buckets for each shortest window when the builder is not told.
@@ -382,7 +382,7 @@ impl<'a> OnWindow<'a> {
                 return Err(Lapsed::Passed);
             }
             let next = Mark(seen.0.wrapping_sub(self.split.in_place(cost)));
-            if self.state.head().compare_exchange(seen, next, AcqRel, Relaxed).is_ok() {
+            if self.state.head().compare_exchange(seen, next, Release, Relaxed).is_ok() {
                 return Ok(()); // O3, L1
             }
             backoff.spin();
@@ -400,7 +400,7 @@ impl<'a> OnWindow<'a> {
         }
         let seen = self.settle(seen, bucket)?;
         let next = self.moved_to(bucket, seen).0.wrapping_add(self.split.in_place(cost));
-        state.compare_exchange(seen, Mark(next), AcqRel, Relaxed).ok()?; // O3, L1
+        state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1
         Some(Some(bucket))
     }
 
@@ -432,7 +432,7 @@ impl<'a> OnWindow<'a> {
         }
         if bucket > newest {
             let turning = Mark(self.moved_to(bucket, seen).0 | self.split.flag());
-            self.state.head().compare_exchange(seen, turning, AcqRel, Relaxed).ok()?; // O3
+            self.state.head().compare_exchange(seen, turning, Release, Relaxed).ok()?; // O3
             self.fill(turning, newest + 1);
             seen = turning;
         }
@@ -461,7 +461,7 @@ impl<'a> OnWindow<'a> {
             let old = slot.load(Acquire); // O2
             if self.bucket(old) < passed {
                 // Beaten: somebody wrote this very value, or the state has moved on and the CAS of the state will fail.
-                let _ = slot.compare_exchange(old, start, AcqRel, Relaxed); // O4
+                let _ = slot.compare_exchange(old, start, Release, Relaxed); // O4
             }
         }
     }
@@ -504,7 +504,7 @@ impl<'w> History for OnWindow<'w> {
             return None;
         }
         let next = Mark(seen.0.wrapping_add(cost_in_place));
-        match state.compare_exchange(seen, next, AcqRel, Relaxed) {
+        match state.compare_exchange(seen, next, Release, Relaxed) {
             Ok(_) => Some(true), // O3, L1
             Err(_) => Some(self.contend(now, cost)),
         }
@@ -744,11 +744,11 @@ mod tests {
             assert!(counter.try_acquire_at(2, at(45)));
             let seen = counter.on().state.head().load(Acquire);
             let turning = Mark(counter.config.moved_to(7, seen).0 | counter.config.split.flag());
-            counter.on().state.head().compare_exchange(seen, turning, AcqRel, Relaxed).unwrap();
+            counter.on().state.head().compare_exchange(seen, turning, Release, Relaxed).unwrap();
             for bucket in 5..5 + filled {
                 let start = Mark(counter.config.moved_to(bucket, seen).0);
                 let slot = counter.on().slot(bucket);
-                slot.compare_exchange(slot.load(Acquire), start, AcqRel, Relaxed).unwrap();
+                slot.compare_exchange(slot.load(Acquire), start, Release, Relaxed).unwrap();
             }
             // Bucket 4 counts until bucket 8; the dead caller's bucket is the newest.
             assert_eq!(counter.usage_at(0, at(0)), Some(2));

@@ -64,13 +64,17 @@ mod spin {
 
     use crossbeam_utils::Backoff;
 
-    use crate::sync::{Acquire, Relaxed, Release, Word, spin_loop};
+    #[cfg(tollgate_loom)]
+    use crate::sync::modelled::{Held, wait};
+    use crate::sync::{Acquire, Relaxed, Release, Word};
 
     /// A value that one thread at a time may reach.
     pub(crate) struct Lock<T> {
         /// 1 while a [`Guard`] lives.
         held: Word<u64>,
         value: UnsafeCell<T>,
+        /// Stands for the value where the checker sees it.
+        seen: Held,
     }
 
     // SAFETY: I1: threads reach the value one after the other, which is all that `Send` asks for.
@@ -82,19 +86,39 @@ mod spin {
         unsent: PhantomData<*mut T>,
     }
 
+    /// Nothing, where no checker looks.
+    #[cfg(not(tollgate_loom))]
+    struct Held;
+
+    #[cfg(not(tollgate_loom))]
+    fn wait(backoff: &Backoff) {
+        backoff.spin();
+    }
+
+    // === impl Held ===
+
+    #[cfg(not(tollgate_loom))]
+    impl Held {
+        fn new() -> Self {
+            Self
+        }
+
+        fn touch(&self) {}
+    }
+
     // === impl Lock ===
 
     impl<T> Lock<T> {
         pub(crate) fn new(value: T) -> Self {
-            Self { held: Word::new(0), value: UnsafeCell::new(value) }
+            Self { held: Word::new(0), value: UnsafeCell::new(value), seen: Held::new() }
         }
 
         pub(crate) fn lock(&self) -> Guard<'_, T> {
             let backoff = Backoff::new();
             while !self.try_hold() {
-                backoff.spin();
-                spin_loop();
+                wait(&backoff);
             }
+            self.seen.touch();
             Guard { lock: self, unsent: PhantomData }
         }
 
@@ -126,6 +150,7 @@ mod spin {
 
     impl<T> Drop for Guard<'_, T> {
         fn drop(&mut self) {
+            self.lock.seen.touch();
             // Held by this guard, so the exchange succeeds.
             let freed = self.lock.held.compare_exchange(1, 0, Release, Relaxed); // O2, O3
             debug_assert!(freed.is_ok());

@@ -3,13 +3,35 @@
 use core::marker::PhantomData;
 
 use bytemuck::{Pod, cast};
-use tollgate_check::sync::AtomicU64;
-pub(crate) use tollgate_check::sync::spin_loop;
+use crossbeam_utils::Backoff;
+use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};
 
 use super::Ordering;
 
 /// An atomic 64-bit word that holds a packed value `T`.
 pub(crate) struct Word<T: Pod>(AtomicU64, PhantomData<fn(T) -> T>);
+
+/// What a lock guards, as far as the checker is concerned: two threads that touch it without order between them race.
+pub(super) struct Held(UnsafeCell<()>);
+
+/// Waits for another thread: the model lets it run.
+#[track_caller]
+pub(super) fn wait(_: &Backoff) {
+    spin_loop();
+}
+
+// === impl Held ===
+
+impl Held {
+    pub(super) fn new() -> Self {
+        Self(UnsafeCell::new(()))
+    }
+
+    #[track_caller]
+    pub(super) fn touch(&self) {
+        self.0.with_mut(|_| ());
+    }
+}
 
 // === impl Word ===
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Whether the interleavings within a bound are run one and all. Otherwise chance picks.
-const EXHAUSTS: bool = cfg!(all(tollgate_loom, not(tollgate_shuttle)));
+pub(crate) const EXHAUSTS: bool = cfg!(all(tollgate_loom, not(tollgate_shuttle)));
 
 /// Executions that shrinking spends on one smaller scenario.
 const SHRINK_EXECUTIONS: u64 = 20_000;

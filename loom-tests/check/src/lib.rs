@@ -168,7 +168,7 @@
 //!
 //! A limiter that waits for others (a lock, a flag) is by this not lock-free, and fails. To check its answers alone,
 //! leave the frozen threads out with [`Check::frozen`]`(None)`, and wait by [`sync::spin_loop`]: a wait without it is
-//! taken for a call that does not end. Take a lock by `compare_exchange`: loom tears a `swap`, see below. Waiting
+//! taken for a call that does not end. Waiting
 //! multiplies executions: take two threads rather than three, or less than the two minutes that [`Check::max_time`]
 //! gives each scenario and bound.
 //!
@@ -189,10 +189,12 @@
 //! * Loom takes `SeqCst` accesses for `AcqRel`. Executions in which a SeqCst load misses a SeqCst store are dropped
 //!   here, which removes most false alarms (and might hide an execution that mixes weaker accesses to the same word in);
 //!   a proof that rests on SeqCst is still better rewritten.
+//! * Loom remembers of each word the last access alone when it looks for races to turn round, so that a load hides the load
+//!   of another thread before it, and by itself it never tries `T2 cas` first after `T1 load, T2 load, T2 cas`. Words
+//!   from [`sync`] have shadows that show it those races; a canary that loom alone lets live says so in every run.
 //! * Loom can tear a read-modify-write: after `T2 cas(1 => 0)`, `T1 store(2)`, it may let T1's own `swap` see the 0,
-//!   as if its store had come between the two halves of T2's cas. No machine does that, at any order. Only words that
-//!   some thread stores to while another swaps, adds or compares are concerned. If the interleaving of a failure shows
-//!   a read-modify-write that sees something older than its own thread's last store, the alarm is false.
+//!   as if its store had come between the two halves of T2's cas. No machine does that, at any order, and such
+//!   executions are dropped here.
 //! * `compare_exchange_weak` never fails spuriously.
 //! * Stores become visible in finite time. Executions in which a call sees old values without end, or waits by
 //!   [`sync::spin_loop`] without end though nobody is frozen, are given up; the report counts them, and such a row is

@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Property, Scenario,
-    check::Describe,
+    check::{Describe, EXHAUSTS},
     engine::Witness,
     history::{Record, thread_name},
     limiter::{Call, When},
@@ -187,10 +187,10 @@ impl fmt::Display for Report {
             let frozen = row.frozen.map_or("-".into(), thread_name);
             let bound = match (row.exhaustive, row.bound, row.broken, row.needs) {
                 (_, _, Some(_), Some(needs)) => format!("needs {needs}"),
-                (_, _, Some(_), None) => "needs more".into(),
+                (_, _, Some(_), None) if EXHAUSTS => "needs more".into(),
                 (true, ..) => "any".into(),
                 (false, Some(bound), ..) => format!("up to {bound}"),
-                (false, None, ..) => "-".into(),
+                (false, ..) => "-".into(),
             };
             let verdict = match (&row.broken, &row.void, &row.cut) {
                 (Some(property), ..) => format!("FAIL: {property}"),
@@ -299,6 +299,7 @@ impl fmt::Display for Failure {
             Some(1) => writeln!(f, "  needs 1 preemption")?,
             Some(n) => writeln!(f, "  needs {n} preemptions")?,
             None if cfg!(tollgate_shuttle) => writeln!(f, "  found by a random schedule")?,
+            None if cfg!(not(tollgate_loom)) => writeln!(f, "  found by real threads, without the model")?,
             None => writeln!(f, "  needs more preemptions than the bound")?,
         }
         if self.stale {

@@ -47,10 +47,9 @@ impl Spec {
     /// answered *never*.
     ///
     /// It keeps no newest time, so a call that is late is judged at its own time: it finds the bucket fuller than the
-    /// newer calls left it, by what has not yet drained. If that is more than full, it is judged when the bucket was
-    /// just full, and retry-after counts from there: with 2 per 10 and burst 2, after an admission at 110, a call at
-    /// 100 is told 5 (from 105) and not 10. A limiter that counts from the call's own time leaves
-    /// [`retry_after`](crate::Verdict::Refused) out under this spec, or has an oracle of its own.
+    /// newer calls left it, by what has not yet drained. If that is more than full, retry-after may count from the call's
+    /// own time or from when the bucket was just full: with 2 per 10 and burst 2, after an admission at 110, a call at
+    /// 100 may be told 10, or 5 (from 105).
     ///
     /// A token bucket that stores the time of its last refill judges late calls at that time instead, and so admits some
     /// that are refused here. Its oracle, for 5 ticks a token and a burst of 2:

@@ -10,6 +10,8 @@ mod happens;
 #[cfg(tollgate_loom)]
 mod shadow;
 #[cfg(tollgate_loom)]
+mod torn;
+#[cfg(tollgate_loom)]
 pub(crate) use ghost::{Ghost, Mode, Unwound, access, fence, name_word, new_word, plain, reset, wait, with};
 
 /// A place in the source.

@@ -156,13 +156,99 @@ impl Limiter for SpinLocked {
     }
 }
 
+impl SpinLocked {
+    fn new() -> SpinLocked {
+        SpinLocked { locked: AtomicBool::new(false), free_at: AtomicU64::new(0) }
+    }
+}
+
 #[test]
 fn a_spin_lock_keeps_the_limit_but_is_not_lock_free() {
-    let make = || SpinLocked { locked: AtomicBool::new(false), free_at: AtomicU64::new(0) };
     let scenario = || Scenario::new("lock").thread([acquire(1, 0)]).thread([acquire(1, 0)]);
-    let text = fails(check(make, exact()).scenario(scenario()), Property::LockFree);
+    let text = fails(check(SpinLocked::new, exact()).scenario(scenario()), Property::LockFree);
     assert!(text.contains("frozen"), "{text}");
-    check(make, exact()).scenario(scenario()).frozen(None).run().expect_pass();
+    check(SpinLocked::new, exact()).scenario(scenario()).frozen(None).run().expect_pass();
+    let again = Scenario::new("again").thread([acquire(1, 0), acquire(1, 5)]).thread([acquire(1, 0)]);
+    check(SpinLocked::new, exact()).scenario(again).frozen(None).run().expect_pass();
+}
+
+#[test]
+fn a_thread_that_asks_by_the_clock_is_frozen_too() {
+    let by_clock = Scenario::new("by clock")
+        .clock([5])
+        .thread([tollgate_check::acquire_by_clock(1)])
+        .thread([tollgate_check::acquire_by_clock(1)]);
+    let text = fails(check(SpinLocked::new, exact()).scenario(by_clock), Property::LockFree);
+    assert!(text.contains("frozen after its first atomic step"), "{text}");
+}
+
+/// One caller stores and swaps: between the two it never sees what the other's cas made of the value before.
+struct Torn(AtomicU64);
+
+impl Limiter for Torn {
+    fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+        if cost == 1 {
+            let _ = self.0.compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed);
+            return Verdict::Admitted;
+        }
+        self.0.store(2, Ordering::Relaxed);
+        assert_eq!(self.0.swap(3, Ordering::Relaxed), 2, "a store came between the halves of a cas");
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn a_read_modify_write_is_whole() {
+    let scenario = Scenario::new("torn").thread([acquire(1, 0)]).thread([acquire(2, 0)]);
+    check(|| Torn(AtomicU64::new(1)), Spec::exact(&[(3, 10)])).scenario(scenario).run().expect_pass();
+}
+
+/// Waits for a flag, and takes it.
+struct Waits {
+    flag: AtomicU64,
+    setter_panics: bool,
+}
+
+impl Limiter for Waits {
+    fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+        if cost == 2 {
+            assert!(!self.setter_panics, "before the flag is set");
+            self.flag.store(1, Ordering::Release);
+            return Verdict::Admitted;
+        }
+        while self.flag.swap(0, Ordering::Acquire) == 0 {
+            spin_loop();
+        }
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn what_follows_on_a_call_given_up_is_not_judged() {
+    let make = |setter_panics| move || Waits { flag: AtomicU64::new(0), setter_panics };
+    let scenario = || {
+        Scenario::new("one flag for two")
+            .thread([acquire(2, 0)])
+            .thread([acquire(1, 0)])
+            .after([acquire(1, 0)])
+    };
+    // Nobody sets the flag for who comes after: it waits alone, and that is a fault.
+    let left = check(make(false), Spec::exact(&[(9, 10)])).frozen(None).scenario(scenario()).run();
+    assert_eq!(left.failures[0].property, Property::BoundedAlone, "{left}");
+    // One of two waits without end, and then who comes after does, too: that says nothing.
+    let two = Scenario::new("one flag for two, at once")
+        .thread([acquire(2, 0)])
+        .thread([acquire(1, 0)])
+        .thread([acquire(1, 0)])
+        .after([acquire(1, 0)]);
+    let given_up =
+        check(make(false), Spec::exact(&[(9, 10)])).frozen(None).bound(1).max_steps(30).scenario(two).run();
+    assert!(!given_up.failed(), "{given_up}");
+    assert!(given_up.rows[0].given_up > 0);
+    // What broke before stands.
+    let panics = check(make(true), Spec::exact(&[(9, 10)])).frozen(None).scenario(scenario()).shrink(false);
+    let text = fails(panics, Property::NoPanic);
+    assert!(text.contains("acquire(2, t=0) panicked: before the flag is set"), "{text}");
 }
 
 /// Publishes a plain value by a flag.
@@ -231,7 +317,18 @@ impl Limiter for Panics {
 fn a_panic_is_carried_out() {
     let check = check(|| Panics(AtomicU64::new(0)), exact())
         .scenario(Scenario::new("panic").thread([acquire(1, 0)]).thread([acquire(1, 20)]));
-    assert!(fails(check, Property::NoPanic).contains("not the first"));
+    let text = fails(check, Property::NoPanic);
+    assert!(text.contains("acquire(1, t=20) panicked") && text.contains("not the first"), "{text}");
+}
+
+#[test]
+fn a_call_that_is_not_offered_is_told_with_its_time() {
+    let scenario = Scenario::new("no peek").thread([tollgate_check::peek(1, 20)]);
+    let report = check(OneWord::new, exact()).scenario(scenario).run();
+    assert!(
+        matches!(report.outcome, Outcome::Inconclusive { ref why } if why.contains("peek(1, t=20)")),
+        "{report}"
+    );
 }
 
 /// Takes first and gives back if it was too much: a thread that dies in between keeps a permit it never had.

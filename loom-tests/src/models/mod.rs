@@ -5,6 +5,7 @@ mod counter;
 mod give_back;
 mod keyed;
 mod layers;
+mod locked;
 mod log;
 mod words;
 
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Model> {
     keyed::add(&mut models);
     give_back::add(&mut models);
     words::add(&mut models);
+    locked::add(&mut models);
     clock::add(&mut models);
     models
 }

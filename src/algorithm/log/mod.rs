@@ -19,10 +19,10 @@
 //! | O1 | head, first load            | Acquire          | O4         | every slot up to the head read is then seen as written         |
 //! | O2 | slots                       | Acquire          | O5         | a slot of a later lap shows, at O3, the head that led to it     |
 //! | O3 | head, read again            | Relaxed          | none       | it only has to come after O2, and O2 acquires                  |
-//! | O4 | head CAS                    | Release (AcqRel) | O1         | publishes the slots below it                                   |
-//! | O5 | slot CAS                    | AcqRel           | O2         | whoever sees the slot sees the head that its writer saw         |
+//! | O4 | head CAS                    | Release          | O1         | publishes the slots below it; the head was acquired before      |
+//! | O5 | slot CAS                    | Release          | O2         | whoever sees the slot sees the head that its writer saw         |
 //! | O6 | base, load                  | Acquire          | O7         | a base of a later bank shows, at O3, the head that led to it    |
-//! | O7 | base CAS                    | AcqRel           | O6         | as O5                                                          |
+//! | O7 | base CAS                    | Release          | O6         | as O5                                                          |
 //!
 //! A CAS that fails loads Relaxed: its caller starts over and reads nothing through the value.
 

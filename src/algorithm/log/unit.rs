@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     Nanos,
-    sync::{AcqRel, Acquire, Relaxed, Release},
+    sync::{Acquire, Relaxed, Release},
 };
 
 /// The true end of the history, valid if the hint is read again unchanged.
@@ -119,7 +119,7 @@ fn claim(log: OnLog<'_>, end: End, at: Stamp) -> Option<bool> {
         return None;
     }
     let slot = log.ring.slot_at(log.state, end.index);
-    slot.compare_exchange(end.oldest, at.slot(end.pos), AcqRel, Relaxed).ok()?; // O5, L1
+    slot.compare_exchange(end.oldest, at.slot(end.pos), Release, Relaxed).ok()?; // O5, L1
     Some(true)
 }
 

@@ -142,7 +142,7 @@ fn threads(job: &Job) {
     if !scenario.setup.iter().all(|call| make_call(MAIN, call, &*limiter, &clock)) {
         return;
     }
-    trace::with(|ghost| ghost.mode = Mode::Together);
+    trace::with(Ghost::fork);
     let main = thread::current();
     let (mut count, mut hands) = (0, Vec::new());
     let mut spawn = |body: Box<dyn FnOnce(usize) + Send>| {
@@ -174,35 +174,30 @@ fn threads(job: &Job) {
     while trace::with(|ghost| ghost.finished) < count {
         thread::park();
     }
-    trace::with(|ghost| ghost.mode = Mode::Alone);
+    trace::with(Ghost::join);
     scenario.after.iter().all(|call| make_call(MAIN, call, &*limiter, &clock));
 }
 
 /// Makes a call. `false`: this thread goes no further.
 fn make_call(thread: usize, call: &Call, limiter: &dyn Limiter, clock: &AtomicU64) -> bool {
-    let made = catch_unwind(AssertUnwindSafe(|| {
-        let now = match call.when() {
-            Some(When::At(now)) => now,
-            Some(When::Clock) => clock.load(Ordering::Relaxed),
-            None => 0,
-        };
-        trace::with(|ghost| {
-            ghost.begin(thread, call.clone(), now);
-        });
-        call.make(limiter, now)
-    }));
+    let now = match call.when() {
+        Some(When::At(now)) => now,
+        Some(When::Clock) => clock.load(Ordering::Relaxed),
+        None => 0,
+    };
+    trace::with(|ghost| ghost.begin(thread, call.clone(), now));
+    let made = catch_unwind(AssertUnwindSafe(|| call.make(limiter, now)));
     match made {
         Ok(Some(answer)) => {
             trace::with(|ghost| ghost.end(thread, answer));
             return true;
         }
         Ok(None) => trace::with(|ghost| {
-            let why = format!("the limiter does not offer {}", call.at(0));
-            ghost.broken.get_or_insert(Broken::Unjudged(why));
+            ghost.breaks(Broken::Unjudged(format!("the limiter does not offer {}", call.at(now))));
         }),
         Err(payload) if payload.is::<Unwound>() => {}
         Err(payload) if trace::with(|ghost| ghost.inside[thread]) => resume_unwind(payload),
-        Err(payload) => panicked(&call.at(0), &*payload),
+        Err(payload) => panicked(&call.at(now), &*payload),
     }
     trace::with(|ghost| ghost.abandon(thread));
     false
@@ -210,9 +205,7 @@ fn make_call(thread: usize, call: &Call, limiter: &dyn Limiter, clock: &AtomicU6
 
 fn panicked(who: &str, payload: &(dyn std::any::Any + Send)) {
     let words = format!("{who} panicked: {}", message(payload));
-    trace::with(|ghost| {
-        ghost.broken.get_or_insert(Broken::Property(Property::NoPanic, words));
-    });
+    trace::with(|ghost| ghost.breaks(Broken::Property(Property::NoPanic, words)));
 }
 
 /// Judges the execution that has just ended.
@@ -231,7 +224,7 @@ fn conclude(job: &Job, tally: &mut Tally) {
         ghost.mode = Mode::Off;
         let records = ghost.records.iter().filter(|record| record.began != u32::MAX).cloned().collect();
         Seen {
-            broken: ghost.broken.take(),
+            broken: ghost.take_broken(),
             history: History::new(records, order),
             steps: (1..=job.scenario.threads.len()).map(|thread| ghost.steps_of(thread)).sum(),
             frozen: ghost.frozen,

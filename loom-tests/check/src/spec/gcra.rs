@@ -37,15 +37,15 @@ impl Oracle for Gcra {
         }
         let parts = u128::from(self.limit);
         let span = u128::from(self.burst) * u128::from(self.window);
-        // The bucket can not have been fuller than full: an older time is judged when it was just full.
-        let at = u128::from(question.now).max(tat.saturating_sub(span).div_ceil(parts));
-        let next = tat.max(at * parts) + u128::from(cost) * u128::from(self.window);
-        let over = next.saturating_sub(at * parts + span);
-        Some(vec![if over > 0 {
-            (Verdict::Refused { retry_after: Some(over.div_ceil(parts) as u64) }, tat)
-        } else {
-            (Verdict::Admitted, if takes { next } else { tat })
-        }])
+        let now = u128::from(question.now);
+        let next = tat.max(now * parts) + u128::from(cost) * u128::from(self.window);
+        let wait = |at: u128| next.saturating_sub(at * parts + span).div_ceil(parts) as u64;
+        if wait(now) == 0 {
+            return Some(vec![(Verdict::Admitted, if takes { next } else { tat })]);
+        }
+        // The bucket can not have been fuller than full: an older time may be judged when it was just full.
+        let full = now.max(tat.saturating_sub(span).div_ceil(parts));
+        Some([wait(now), wait(full)].map(|wait| (Verdict::Refused { retry_after: Some(wait) }, tat)).into())
     }
 }
 
@@ -53,6 +53,21 @@ impl Oracle for Gcra {
 mod tests {
     use super::*;
     use crate::limiter::acquire;
+
+    #[test]
+    fn a_late_call_may_count_from_its_own_time_or_from_when_the_bucket_was_full() {
+        let gcra = Gcra { limit: 2, window: 10, burst: 2 };
+        let call = acquire(1, 100);
+        let told = |tat| {
+            let outcomes = gcra.outcomes(&tat, &Question { call: &call, now: 100, latest: 115 });
+            outcomes.unwrap().into_iter().map(|(verdict, _)| verdict).collect::<Vec<_>>()
+        };
+        let wait = |wait| Verdict::Refused { retry_after: Some(wait) };
+        // One admission at 110 drains until 115: the bucket was just full at 105.
+        assert_eq!(told(2 * 115), [wait(10), wait(5)]);
+        assert_eq!(told(2 * 106), [wait(1), wait(1)]);
+        assert_eq!(told(2 * 105), [Verdict::Admitted]);
+    }
 
     #[test]
     fn three_per_ten_come_back_at_the_exact_thirds() {

@@ -68,8 +68,7 @@ pub(crate) struct Ghost {
     pub(crate) alone_max: u32,
     words: Vec<&'static str>,
     pub(crate) weakenings: Vec<Weakening>,
-    /// The first promise found broken.
-    pub(crate) broken: Option<Broken>,
+    broken: Option<Broken>,
     happens: super::happens::Before,
     shadows: Shadows,
     // Kept from one execution to the next.
@@ -120,6 +119,18 @@ impl Ghost {
         self.ids[thread] = Some(id);
     }
 
+    /// The threads start.
+    pub(crate) fn fork(&mut self) {
+        self.mode = Mode::Together;
+        self.happens.fork();
+    }
+
+    /// The threads are done.
+    pub(crate) fn join(&mut self) {
+        self.mode = Mode::Alone;
+        self.happens.join();
+    }
+
     pub(crate) fn begin(&mut self, thread: usize, call: Call, now: u64) {
         let index = self.records.len();
         self.events.push(Event::Begin(index));
@@ -153,6 +164,11 @@ impl Ghost {
         }
     }
 
+    /// The first promise found broken.
+    pub(crate) fn take_broken(&mut self) -> Option<Broken> {
+        self.broken.take()
+    }
+
     pub(crate) fn steps_of(&self, thread: usize) -> u32 {
         self.steps[thread]
     }
@@ -167,6 +183,14 @@ impl Ghost {
             (name, _) => format!("{name}{}", number(i)),
         };
         self.words.iter().enumerate().map(name).collect()
+    }
+
+    /// Notes a broken promise: the first one counts, and none after this execution was given up, since what a thread
+    /// that was stopped leaves behind is no fault of the limiter's.
+    pub(crate) fn breaks(&mut self, broken: Broken) {
+        if !self.gave_up && !self.impossible {
+            self.broken.get_or_insert(broken);
+        }
     }
 
     fn moment(&mut self) -> u32 {
@@ -201,7 +225,7 @@ impl Ghost {
         let age = self.happens.note(&access);
         self.stale |= age >= Age::Old;
         // Loom takes SeqCst accesses for AcqRel. Where such a load misses such a store, the order of execution can not
-        // be their total order; if another can, loom runs that as well.
+        // be their total order; if another can, loom runs that as well. And it tears read-modify-writes.
         self.impossible |= age == Age::Impossible;
         self.old_in_call[thread] += u32::from(age >= Age::Old);
         if let Some((index, begun)) = &mut self.open[thread]
@@ -212,19 +236,19 @@ impl Ghost {
             (record.began, record.knew) = (now, Some(self.happens.before(thread)));
         }
         self.events.push(Event::Access(access));
+        if self.impossible && thread != MAIN && self.open[thread].is_some() {
+            return Some(Unwound::Stuck); // Nothing more is asked of this execution, not even whether it has races.
+        }
         if matches!(access.op, Op::Read | Op::Write) {
             return None;
         }
+        let (index, _) = self.open[thread]?; // The clock, read before the call, is no step of the limiter's.
         self.steps[thread] += 1;
         self.steps_in_call[thread] += 1;
         self.waits_in_call[thread] += u32::from(access.op == Op::Wait);
-        let (index, _) = self.open[thread]?;
         if self.old_in_call[thread] > OLD_MAX {
             self.gave_up = true;
             return Some(Unwound::Stuck);
-        }
-        if self.impossible && thread != MAIN {
-            return Some(Unwound::Stuck); // Nothing more is asked of this execution.
         }
         let max = if thread == MAIN { self.alone_max } else { self.steps_max };
         if self.steps_in_call[thread] > max {
@@ -241,7 +265,7 @@ impl Ghost {
                 let words = format!("{title} did not end within {max} of its own atomic steps");
                 Broken::Property(Property::LockFree, words)
             };
-            self.broken.get_or_insert(broken);
+            self.breaks(broken);
             return Some(Unwound::Stuck);
         }
         if self.freeze == Some((thread, self.steps[thread])) {
@@ -343,7 +367,7 @@ pub(crate) fn plain<R>(at: &'static Location<'static>, word: u32, op: Op, make: 
     if !std::thread::panicking()
         && let Some((thread, _)) = current()
     {
-        with(|ghost| {
+        let unwound = with(|ghost| {
             let effect = Effect::default();
             ghost.note(Access {
                 thread,
@@ -353,9 +377,12 @@ pub(crate) fn plain<R>(at: &'static Location<'static>, word: u32, op: Op, make: 
                 order: None,
                 failure: None,
                 effect,
-            });
-            ghost.inside[thread] = true;
+            })
         });
+        if let Some(unwound) = unwound {
+            std::panic::resume_unwind(Box::new(unwound));
+        }
+        with(|ghost| ghost.inside[thread] = true);
         let result = make();
         with(|ghost| ghost.inside[thread] = false);
         return result;

@@ -5,14 +5,19 @@
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Release, SeqCst};
 
-use super::{Access, Op};
-use crate::history::Knowledge;
+use super::{
+    Access, Effect, Op,
+    torn::{Touch, Word},
+};
+use crate::history::{Knowledge, MAIN};
 
 #[derive(Default)]
 pub(crate) struct Before {
     threads: [Thread; crate::THREADS_MAX + 1],
     /// For each word the values stored and what each store hands on.
     stores: Vec<Vec<Store>>,
+    /// For each word its accesses.
+    words: Vec<Word>,
 }
 
 #[derive(Clone, Copy)]
@@ -29,7 +34,8 @@ pub(crate) enum Age {
     New,
     /// An earlier one.
     Old,
-    /// An earlier one, though both the load and a later store are SeqCst.
+    /// What the language forbids: an earlier one, though both the load and a later store are SeqCst; or one that tears
+    /// a read-modify-write.
     Impossible,
 }
 
@@ -46,6 +52,23 @@ impl Before {
     pub(crate) fn clear(&mut self) {
         self.threads = Default::default();
         self.stores.clear();
+        self.words.clear();
+    }
+
+    /// The threads start: each knows what the main one has done.
+    pub(crate) fn fork(&mut self) {
+        let knows = self.threads[MAIN].knows;
+        self.threads.iter_mut().for_each(|thread| thread.knows = knows);
+    }
+
+    /// The threads are done: the main one knows what each has done.
+    pub(crate) fn join(&mut self) {
+        let all =
+            self.threads.iter().map(|thread| thread.knows).fold(Knowledge::default(), |mut all, knows| {
+                join(&mut all, &knows);
+                all
+            });
+        self.threads[MAIN].knows = all;
     }
 
     /// The number of each thread's steps that happen before the next step of `thread`.
@@ -57,10 +80,15 @@ impl Before {
     pub(crate) fn create(&mut self, word: usize, value: u64) {
         self.stores.resize_with(word + 1, Vec::new);
         self.stores[word].push(Store { value, handed_on: Knowledge::default(), seq_cst: false });
+        self.words.resize_with(word + 1, Word::default);
+        // Before all steps, so everybody knows it.
+        let knew = Knowledge::default();
+        self.words[word].add(Touch { thread: MAIN, step: 0, knew, read: None, wrote: Some(value) });
     }
 
     pub(crate) fn note(&mut self, access: &Access) -> Age {
         let thread = &mut self.threads[access.thread];
+        let knew = thread.knows;
         thread.knows[access.thread] += 1;
         let (Some(order), Some(word)) = (access.order, access.word) else {
             if access.op == Op::Fence {
@@ -102,7 +130,10 @@ impl Before {
             join(&mut handed, if releases(order) { &thread.knows } else { &thread.released });
             self.stores[word].push(Store { value: wrote, handed_on: handed, seq_cst: order == SeqCst });
         }
-        age
+        let step = thread.knows[access.thread];
+        let Effect { read, wrote, .. } = effect;
+        let whole = self.words[word].add(Touch { thread: access.thread, step, knew, read, wrote });
+        if whole { age } else { Age::Impossible }
     }
 }
 
