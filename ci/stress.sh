@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:-10}
 stress() {
-    cargo test --quiet --profile model -p tollgate --test contract -- threads:: one_word:: "$@"
+    cargo test --quiet --profile model -p tollgate --test contract -- threads:: one_word:: soak "$@"
 }
 tests=$(stress --list | grep -c ': test$')
 [ "$tests" -ge 10 ] || { echo "stress: only $tests tests were found"; exit 1; }

@@ -35,6 +35,8 @@ WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
 SHARDS, LIVE = "src/shard/mod.rs", "src/live.rs"
+LAYERS = "src/layers.rs"
+KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -168,8 +170,8 @@ MUTANTS = [
         "match state.compare_exchange(seen, next, Release, Relaxed) {",
         "state.store(next, crate::sync::Release);\n        match Ok::<Mark, Mark>(seen) {")], DIES),
     ("counter: refuse on contention", "counter", WINDOW, [(
-        "state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1\n        Some(true)",
-        "Some(state.compare_exchange(seen, Mark(next), Release, Relaxed).is_ok())")], DIES),
+        "state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1\n        Some(Some(bucket))",
+        "Some(state.compare_exchange(seen, Mark(next), Release, Relaxed).is_ok().then_some(bucket))")], DIES),
     ("counter: a glance refuses on contention", "counter", WINDOW, [(
         "Err(_) => Some(self.contend(now, cost)),", "Err(_) => Some(false),")], DIES),
     ("counter: no turn", "counter", WINDOW, [(
@@ -234,8 +236,8 @@ MUTANTS = [
     ("counter: a ring one slot short", "counter", WINDOW, [(
         "let len = (reach + 1).checked_next_power_of_two()", "let len = reach.checked_next_power_of_two()")], DIES),
     ("counter: a refusal turns", "counter", WINDOW, [(
-        "        if !self.fits(seen, bucket, cost)? {\n            return Some(false);\n        }\n",
-        "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(false);\n        }\n")],
+        "        if !self.fits(seen, bucket, cost)? {\n            return Some(None);\n        }\n",
+        "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(None);\n        }\n")],
      TESTED),
     # --- one word
     ("gcra: check, then store", "gcra", GCRA, [(
@@ -311,6 +313,35 @@ MUTANTS = [
     ("the door hands out real atomics", "", DOOR, [(
         "use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};",
         "use core::sync::atomic::AtomicU64; use tollgate_check::sync::{UnsafeCell, spin_loop};")], VOID),
+    # --- layers
+    ("layers: no look", "layers", LAYERS, [(
+        "self.0[..N - 1].iter().all(|layer| layer.fits_at(cost, now))\n            && ", "")], DIES),
+    ("layers: from the outside in", "layers", LAYERS, [(
+        "self.0.iter().rev().all(", "self.0.iter().all(")], DIES),
+    ("layers: the outer ones are not taken from", "layers", LAYERS, [(
+        "self.0.iter().rev().all(", "self.0.iter().rev().take(1).all(")], DIES),
+    # --- many keys
+    ("keyed: a key in use leaves", "keyed", SHARD, [("if wait > Nanos::ZERO {", "if false {")], DIES),
+    ("keyed: a late caller finds a new key", "keyed", SHARD, [("now.max(self.floor)", "now")], DIES),
+    ("keyed: an older time is no reason to stay", "keyed", "src/keyed/states.rs", [(
+        "return look.at() - now + wait;", "return wait;")],
+     LIVES("a newest admission later than now is in its window still, so that the wait is not zero")),
+    ("keyed: what left is not forgotten", "keyed", SHARD, [(
+        "self.states.clear(place); // I2", "")], DIES),
+    ("keyed: the lock is given back before the state is asked", "keyed", KEYED, [(
+        "let answer = ask(&*shard.states, place, now); // L1",
+        "drop(shard);\n            shard = table.shard(hash);\n            let answer = ask(&*shard.states, place, now);")], DIES),
+    ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
+        "            match shard.room(now,", "            drop(shard);\n            shard = table.shard(hash);\n            match shard.room(now,")],
+     DIES),
+    # --- permits given back
+    ("given back: to any bucket", "given back", WINDOW, [(
+        "self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);", "true;")], DIES),
+    ("given back: stored, not swapped", "given back", WINDOW, [(
+        "if self.state.head().compare_exchange(seen, next, Release, Relaxed).is_ok() {",
+        "self.state.head().store(next, crate::sync::Release);\n            if true {")], DIES),
+    ("given back: more than was charged", "given back", GCRA, [(
+        "Self(self.0.saturating_sub(charge).max(clock))", "Self(clock)")], DIES),
 ]
 
 

@@ -17,8 +17,13 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::Word;
 
+#[cfg(feature = "keyed")]
+mod packed;
+
 #[cfg(tollgate_loom)]
 pub(crate) use modelled::{At, Owned};
+#[cfg(feature = "keyed")]
+pub(crate) use packed::Packed;
 #[cfg(not(tollgate_loom))]
 pub(crate) use real::{At, Owned};
 
@@ -75,15 +80,15 @@ mod real {
 
     /// A block, wherever it lies: one pointer.
     pub(crate) struct At<'a, H: Zeroed, S: Pod> {
-        head: NonNull<CachePadded<H>>,
+        head: NonNull<H>,
         lives: PhantomData<&'a (H, Word<S>)>,
     }
 
     /// A block on the heap.
     pub(crate) struct Owned<H: Zeroed, S: Pod> {
-        block: NonNull<u8>,
+        pub(super) block: NonNull<u8>,
         memory: NonNull<u8>,
-        len: u64,
+        pub(super) len: u64,
         owns: PhantomData<(H, Word<S>)>,
     }
 
@@ -106,7 +111,7 @@ mod real {
         /// A block without a ring.
         #[inline(always)]
         pub(crate) fn headed(head: &'a CachePadded<H>) -> Self {
-            Self { head: NonNull::from(head), lives: PhantomData }
+            Self { head: NonNull::from(&**head), lives: PhantomData }
         }
 
         /// The words before the ring.
@@ -122,8 +127,8 @@ mod real {
         /// `index` is below the length of the ring.
         #[inline(always)]
         pub(crate) unsafe fn slot(self, index: u64) -> &'a Word<S> {
-            // SAFETY: I2: the ring begins behind the head.
-            let ring = unsafe { self.head.add(1) }.cast::<Word<S>>();
+            // SAFETY: I2: the ring begins behind the head, where a padded head would end.
+            let ring = unsafe { self.head.byte_add(size_of::<CachePadded<H>>()) }.cast::<Word<S>>();
             // SAFETY: I2, by the contract of this function.
             let slot = unsafe { ring.add(index as usize) };
             // SAFETY: I1, I2.
@@ -137,8 +142,8 @@ mod real {
         pub(crate) unsafe fn clear(self, len: u64) {
             // SAFETY: contract of `write_bytes`: I2, and nobody reads.
             unsafe { self.head.write_bytes(0, 1) };
-            // SAFETY: I2: the ring begins behind the head.
-            let ring = unsafe { self.head.add(1) }.cast::<Word<S>>();
+            // SAFETY: I2: the ring begins behind the head, where a padded head would end.
+            let ring = unsafe { self.head.byte_add(size_of::<CachePadded<H>>()) }.cast::<Word<S>>();
             // SAFETY: contract of `write_bytes`: I2, and nobody reads.
             unsafe { ring.write_bytes(0, len as usize) };
         }

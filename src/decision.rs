@@ -58,6 +58,12 @@ pub enum Reason {
     },
     /// The time was above [`Nanos::MAX`].
     TimeOutOfRange,
+    /// The key is new, and as many keys as there is room for are in use.
+    Full {
+        /// When it is worth asking again: the shortest wait, of the keys looked at, until one of them is idle if
+        /// nobody else comes. Never zero.
+        retry_after: Nanos,
+    },
 }
 
 /// A consistent look at a history at one time judged. `None`: the history has moved on, look again.
@@ -79,6 +85,10 @@ pub(crate) trait Look {
     /// The shortest wait after which a call of `cost` (at most `capacity`) passes under `rule`.
     fn wait_to_pass(&self, rule: usize, capacity: u64, cost: u64) -> Option<Nanos> {
         self.wait_to_free(rule, capacity, cost)
+    }
+    /// Whether at most `keep` permits are charged to `rule`.
+    fn holds(&self, rule: usize, keep: u64) -> Option<bool> {
+        Some(self.wait(rule, keep)? == Nanos::ZERO)
     }
 }
 
@@ -128,7 +138,7 @@ impl Denied {
     /// The shortest wait after which the same call would pass if nobody else came; `None` if it never would.
     pub fn retry_after(&self) -> Option<Nanos> {
         match self.reason {
-            Reason::Limit { retry_after } => Some(retry_after),
+            Reason::Limit { retry_after } | Reason::Full { retry_after } => Some(retry_after),
             _ => None,
         }
     }
@@ -144,6 +154,9 @@ impl fmt::Display for Denied {
             Reason::MaxCost { max } => write!(f, "cost above the largest cost {max}"),
             Reason::TimeOutOfRange => {
                 write!(f, "time {:?} is above {:?}", self.quota.at, Nanos::MAX)
+            }
+            Reason::Full { retry_after } => {
+                write!(f, "no room for another key, retry after {retry_after:?}")
             }
         }
     }
@@ -195,6 +208,23 @@ pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
     loop {
         if let Some(decision) = judge(history.limits(), &history.look(now), cost) {
             return decision;
+        }
+    }
+}
+
+/// Whether [`try_acquire`] would admit. Without figures, so cheaper than [`peek`].
+pub(crate) fn has_room<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
+    let limits = history.limits();
+    if !now.in_range() || cost.wrapping_sub(1) >= limits.ceiling() {
+        return now.in_range() && cost == 0;
+    }
+    loop {
+        let look = history.look(now);
+        let mut rules = 0..limits.rules().len();
+        let all =
+            rules.try_fold(true, |all, rule| Some(all && look.holds(rule, limits.capacity(rule) - cost)?));
+        if let Some(all) = all {
+            return all;
         }
     }
 }

@@ -16,6 +16,8 @@
 //! | [`Wheel`] | in any window, a permit coming back up to one slot late | slots and timers |
 //!
 //! [`Sharded`] spreads one limit over many logs or counters, so that threads do not meet.
+//! Around them: [`Keyed`], a limiter for each key; [`Layers`], limiters one inside the other; [`Permit`], to be given back;
+//! [`Waiting`].
 //!
 //! # Examples
 //! ```
@@ -34,7 +36,8 @@
 //!
 //! # Features
 //! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`]. Without it the crate is `no_std` and
-//! needs `alloc`.
+//! needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `tokio`: its timer,
+//! for [`Waiting`].
 #![no_std]
 #![deny(missing_docs)]
 
@@ -46,6 +49,9 @@ mod algorithm;
 mod block;
 mod clock;
 mod decision;
+#[cfg(feature = "keyed")]
+mod keyed;
+mod layers;
 mod limiter;
 mod live;
 mod rule;
@@ -53,12 +59,14 @@ mod shard;
 mod statistics;
 mod sync;
 mod time;
+#[cfg(feature = "std")]
+mod waiting;
 
 pub use algorithm::{
     Algorithm, Compact, CompactBuilder, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraBuilder,
-    GcraConfig, Lapsed, LeakyBucket, Log, LogBuilder, LogConfig, Pacing, PacingBuilder, Reservation, Sampled,
-    SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Wheel, WheelBuilder, Window,
-    WindowBuilder, WindowConfig,
+    GcraConfig, Lapsed, LeakyBucket, Log, LogBuilder, LogConfig, Pacing, PacingBuilder, Permit, Reservation,
+    Sampled, SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Wheel, WheelBuilder,
+    Window, WindowBuilder, WindowConfig,
 };
 #[cfg(not(tollgate_loom))]
 pub use algorithm::{Config, STATE_ALIGN};
@@ -66,6 +74,9 @@ pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};
 pub use decision::{Decision, Denied, Quota, Reason};
+#[cfg(feature = "keyed")]
+pub use keyed::{Class, Keyed, KeyedBuilder, Of, WhenFull, network_of};
+pub use layers::{Layer, Layers};
 pub use limiter::Limiter;
 pub use live::{Changing, Live, LiveRules};
 pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
@@ -74,6 +85,10 @@ pub use shard::ShardedCounter;
 pub use shard::{Shard, Sharded};
 pub use statistics::{Counted, Statistics};
 pub use time::Nanos;
+#[cfg(feature = "tokio")]
+pub use waiting::Tokio;
+#[cfg(feature = "std")]
+pub use waiting::{Block, Thread, Timer, WaitError, Waiting};
 
 /// The examples of the README.
 #[cfg(doctest)]

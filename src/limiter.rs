@@ -45,8 +45,8 @@ pub struct Limiter<A, C> {
 // === impl Limiter ===
 
 #[cfg(feature = "std")]
-impl<A: Algorithm> Limiter<A, crate::Precise> {
-    /// Joins an algorithm with the precise clock.
+impl<A> Limiter<A, crate::Precise> {
+    /// Joins an algorithm, or a [`Keyed`](crate::Keyed), with the precise clock.
     ///
     /// # Cost
     /// The first precise clock of a process measures the processor's counter: at most 200 ms.
@@ -66,12 +66,29 @@ impl<A: Algorithm> Limiter<A, crate::Precise> {
     }
 }
 
-impl<A: Algorithm, C: Clock> Limiter<A, C> {
-    /// Joins an algorithm with a clock.
+impl<A, C> Limiter<A, C> {
+    /// Joins an algorithm, or a [`Keyed`](crate::Keyed), with a clock.
     pub const fn new(algorithm: A, clock: C) -> Self {
         Self { algorithm, clock }
     }
 
+    /// The algorithm.
+    pub fn algorithm(&self) -> &A {
+        &self.algorithm
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// Takes the two apart again.
+    pub fn into_parts(self) -> (A, C) {
+        (self.algorithm, self.clock)
+    }
+}
+
+impl<A: Algorithm, C: Clock> Limiter<A, C> {
     /// Takes one permit. The cheapest call: yes or no.
     ///
     /// # Cost
@@ -116,23 +133,70 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
         self.algorithm.usage_at(rule, self.clock.now())
     }
 
-    /// The algorithm.
-    pub fn algorithm(&self) -> &A {
-        &self.algorithm
-    }
-
-    /// The clock.
-    pub fn clock(&self) -> &C {
-        &self.clock
-    }
-
     /// Forgets every admission. The clock goes on.
     pub fn reset(&mut self) {
         self.algorithm.reset();
     }
+}
 
-    /// Takes the two apart again.
-    pub fn into_parts(self) -> (A, C) {
-        (self.algorithm, self.clock)
+#[cfg(feature = "keyed")]
+impl<K, S, C> Limiter<crate::Keyed<K, S>, C>
+where
+    K: ?Sized + core::hash::Hash + Eq + alloc::borrow::ToOwned,
+    S: core::hash::BuildHasher,
+    C: Clock,
+{
+    /// Takes one permit of `key`. The cheapest call: yes or no.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use std::time::Duration;
+    /// use tollgate::{Gcra, Keyed, Limiter};
+    ///
+    /// let bucket = Gcra::builder(1, Duration::from_secs(60)).burst(2).config()?;
+    /// let limiter = Limiter::precise(Keyed::<str>::builder(bucket, 10_000).build()?);
+    /// assert!(limiter.try_acquire("alice") && limiter.try_acquire("alice"));
+    /// assert!(!limiter.try_acquire("alice"));
+    /// assert!(limiter.try_acquire("bob"));
+    /// # }
+    /// # Ok::<(), tollgate::ConfigError>(())
+    /// ```
+    pub fn try_acquire(&self, key: &K) -> bool {
+        self.try_acquire_n(key, 1)
+    }
+
+    /// Takes `n` permits of `key`, all or nothing; 0 are always had.
+    pub fn try_acquire_n(&self, key: &K, n: u64) -> bool {
+        self.algorithm.try_acquire_at(key, n, self.clock.now())
+    }
+
+    /// Takes one permit of `key` and tells what is left, or how long to wait.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied), which changed nothing.
+    pub fn check(&self, key: &K) -> Decision {
+        self.check_n(key, 1)
+    }
+
+    /// Takes `n` permits of `key`, all or nothing, and tells what is left, or how long to wait.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied), which changed nothing.
+    pub fn check_n(&self, key: &K, n: u64) -> Decision {
+        self.algorithm.check_at(key, n, self.clock.now())
+    }
+
+    /// Tells what [`check_n`](Limiter::check_n) would answer, and changes nothing.
+    ///
+    /// # Errors
+    /// [`Denied`](crate::Denied).
+    pub fn peek(&self, key: &K, n: u64) -> Decision {
+        self.algorithm.peek_at(key, n, self.clock.now())
+    }
+
+    /// Permits charged to `rule` of `key`: [`Keyed::usage_at`](crate::Keyed::usage_at).
+    pub fn usage(&self, key: &K, rule: usize) -> Option<u64> {
+        self.algorithm.usage_at(key, rule, self.clock.now())
     }
 }

@@ -135,6 +135,13 @@ pub enum ConfigError {
     },
     /// A limiter that was to follow the rules of others was built otherwise than they.
     Unlike,
+    /// There was no room for a key.
+    Keys {
+        /// The number of keys asked for.
+        got: u64,
+        /// The smallest one.
+        min: u64,
+    },
     /// There is not that much memory.
     Memory {
         /// Bytes that the state needs.
@@ -213,6 +220,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "limit {limit} over {shards} shards can not change without a capacity")
             }
             Self::Unlike => f.write_str("the limiter was built otherwise than those it is to follow"),
+            Self::Keys { got, min } => write!(f, "room for {got} keys is below {min}"),
             Self::Memory { bytes } => write!(f, "no memory for {bytes} bytes of state"),
         }
     }

@@ -181,7 +181,7 @@ impl Line {
 
     fn refused(&self, denied: &Denied) {
         let word = match denied.reason {
-            Reason::Limit { .. } | Reason::Never => &self.refused_by[denied.quota.rule],
+            Reason::Limit { .. } | Reason::Full { .. } | Reason::Never => &self.refused_by[denied.quota.rule],
             Reason::MaxCost { .. } => &self.max_cost,
             Reason::TimeOutOfRange => &self.out_of_range,
         };

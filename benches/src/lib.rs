@@ -41,6 +41,13 @@ struct Calls<A> {
     step: Nanos,
 }
 
+/// Any call, once for every `step` of time.
+struct Acts<F> {
+    act: F,
+    now: Nanos,
+    step: Nanos,
+}
+
 /// Does something to a word that no limiter is part of.
 struct Floor<F>(F, AtomicU64);
 
@@ -66,6 +73,16 @@ impl Row {
         assert!(admitted > 0 || limit < 2);
         while one_call(&algorithm, START) {}
         Self::new(name, false, algorithm, START, Nanos::ZERO)
+    }
+
+    /// Calls of any kind, at `START` and from there on every `step`, which all go one way.
+    pub fn acts(
+        name: impl Into<String>,
+        admits: bool,
+        step: Duration,
+        act: impl FnMut(Nanos) -> bool + 'static,
+    ) -> Self {
+        Self { name: name.into(), admits, subject: Box::new(Acts { act, now: START, step: step.into() }) }
     }
 
     fn new<A: Algorithm + 'static>(
@@ -137,6 +154,21 @@ impl<A: Algorithm> Subject for Calls<A> {
             self.now = self.now + self.step;
         }
         admitted
+    }
+}
+
+impl<F: FnMut(Nanos) -> bool> Subject for Acts<F> {
+    fn batch(&mut self, calls: u64) -> u64 {
+        let mut admitted = 0;
+        for _ in 0..calls {
+            admitted += u64::from((self.act)(black_box(self.now)));
+            self.now = self.now + self.step;
+        }
+        admitted
+    }
+
+    fn batch_counted(&mut self, calls: u64) -> u64 {
+        self.batch(calls)
     }
 }
 

@@ -15,11 +15,12 @@
 //! |----|-------------------------------------------------------------------|--------------------|-------------------------------|
 //! | I1 | `tat <= n + span`, `n` the newest time admitted, `span` the time to drain the burst | `Tat::charged` | debug assert, properties |
 //! | I2 | `n + span` fits the word, so no sum here overflows                | `GcraBuilder::build` | last_moments                |
-//! | I3 | `tat` grows with every admission; only `undo` of the last takes it back | `Tat::charged`, `OnGcra::undo` | properties     |
+//! | I3 | `tat` grows with every admission; only `undo` of the last, and `give_back`, which no queue offers, take it back | `Tat::charged`, `OnGcra::undo` | properties     |
+//! | I5 | what is given back never takes `tat` further down than its charge, nor below now | `Tat::given_back` | property `given_back_within_the_bound` |
 //! | I4 | a refusal stores nothing                                          | early return       | properties                    |
 //!
 //! # Linearization points
-//! L1 admission, undo: the CAS that succeeds. L2 refusal, look: the read of the word judged.
+//! L1 admission, undo, permits given back: the CAS that succeeds. L2 refusal, look: the read of the word judged.
 //!
 //! # Memory order
 //! | id | site               | order   | pairs with | because                                                |
@@ -42,7 +43,7 @@ use super::{
     rate::Rate,
 };
 use crate::{
-    ConfigError, Nanos, Rule,
+    ConfigError, Denied, Lapsed, Nanos, Permit, Rule,
     block::Inline,
     decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
@@ -186,6 +187,45 @@ impl Gcra {
         GcraBuilder { rule: Rule::new(limit, per), burst: None, max_cost: u64::MAX }
     }
 
+    /// Takes `cost` permits at `now`, all or nothing, which [`give_back`](Gcra::give_back) can give back.
+    ///
+    /// # Errors
+    /// [`Denied`], which changed nothing.
+    pub fn acquire_at(&self, cost: u64, now: Nanos) -> Result<Permit, Denied> {
+        let on = self.on();
+        Permit::take(&on, cost, now, || on.step(cost, now).map(|step| step.after.0))
+    }
+
+    /// Gives permits back at `now`: the bucket drains by their cost, to nothing at most.
+    ///
+    /// The bucket does not remember when they were taken, and part of them may have drained since. So in any span of length
+    /// `t` the permits admitted, less those given back in it, are at most `burst + t / interval`: giving back late can
+    /// let through up to the cost given back beyond what would have passed if it had never been taken.
+    ///
+    /// # Errors
+    /// [`Lapsed::Passed`], which changed nothing: by `now` they have drained, or would have if nobody had come after
+    /// them; or `now` is out of range.
+    ///
+    /// # Cost
+    /// One CAS.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Algorithm, Gcra, Lapsed, Nanos};
+    ///
+    /// let bucket = Gcra::builder(10, Duration::from_secs(1)).burst(3).build()?;
+    /// let now = Nanos::from_secs(5);
+    /// let permit = bucket.acquire_at(3, now).unwrap();
+    /// assert_eq!(bucket.give_back(permit, now), Ok(()));
+    /// let permit = bucket.acquire_at(3, now).unwrap();
+    /// assert_eq!(bucket.give_back(permit, now + Nanos::from_millis(300)), Err(Lapsed::Passed));
+    /// # Ok::<(), tollgate::ConfigError>(())
+    /// ```
+    pub fn give_back(&self, permit: Permit, now: Nanos) -> Result<(), Lapsed> {
+        if permit.cost == 0 { Ok(()) } else { self.on().give_back(permit, now) }
+    }
+
     #[inline(always)]
     pub(super) fn on(&self) -> OnGcra<'_> {
         On { config: &self.config, state: self.block.at() }
@@ -268,6 +308,24 @@ impl OnGcra<'_> {
     #[inline]
     pub(super) fn take_idle(self, cost: u64, now: Nanos) -> bool {
         self.admit(self.rate.charge(cost), self.rate.clock(now), 0).is_some()
+    }
+
+    /// Takes permits back.
+    fn give_back(self, permit: Permit, now: Nanos) -> Result<(), Lapsed> {
+        if !now.in_range() || permit.cost > self.burst || self.rate.clock(now) >= permit.until {
+            return Err(Lapsed::Passed);
+        }
+        let (charge, clock) = (self.rate.charge(permit.cost), self.rate.clock(now));
+        let backoff = Backoff::new();
+        let mut seen = self.state.head().load(Relaxed); // O1
+        while let Some(next) = seen.given_back(charge, clock) {
+            if self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed).is_ok() {
+                return Ok(()); // O2, L1
+            }
+            backoff.spin();
+            seen = self.state.head().load(Relaxed); // O1
+        }
+        Err(Lapsed::Passed)
     }
 
     /// Takes back the newest admission; `false`, and nothing changed, if another came after it.
@@ -381,5 +439,10 @@ impl Tat {
     #[inline]
     fn charged(self, charge: u64, clock: u64, room: u64) -> Option<Self> {
         (self.0 <= clock + room).then(|| Self(self.0.max(clock) + charge))
+    }
+
+    /// The word after a charge is given back at `clock`, if anything is left to drain then (I5).
+    fn given_back(self, charge: u64, clock: u64) -> Option<Self> {
+        (self.0 > clock).then(|| Self(self.0.saturating_sub(charge).max(clock)))
     }
 }

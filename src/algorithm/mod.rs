@@ -7,6 +7,7 @@ mod fixed;
 mod gcra;
 mod log;
 mod pacing;
+mod permit;
 mod rate;
 mod ring;
 mod sampled;
@@ -23,7 +24,10 @@ pub(crate) use config::{InParts, On, Parts, StateOf, WithRules};
 pub use fixed::{Fixed, FixedBuilder, FixedConfig};
 pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
-pub use pacing::{Lapsed, Pacing, PacingBuilder, Reservation};
+pub use pacing::{Pacing, PacingBuilder, Reservation};
+pub use permit::{Lapsed, Permit};
+#[cfg(feature = "keyed")]
+pub(crate) use ring::reserve;
 pub use sampled::{Sampled, SampledBuilder};
 pub use two_window::{TwoWindow, TwoWindowBuilder, TwoWindowConfig};
 pub use wheel::{Wheel, WheelBuilder};
@@ -55,6 +59,12 @@ pub trait Algorithm: Send + Sync {
     /// [`Denied`](crate::Denied).
     fn peek_at(&self, cost: u64, now: Nanos) -> Decision;
 
+    /// Tells whether [`try_acquire_at`](Algorithm::try_acquire_at) would admit, and stores nothing. Cheaper than
+    /// [`peek_at`](Algorithm::peek_at), which works out the figures.
+    fn has_room_at(&self, cost: u64, now: Nanos) -> bool {
+        self.peek_at(cost, now).is_ok()
+    }
+
     /// Permits charged to `rule` (by its place in the configuration) at `now`; `None` without such a rule or
     /// with a time out of range.
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64>;
@@ -83,6 +93,10 @@ impl<A: Algorithm + ?Sized> Algorithm for Box<A> {
 
     fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
         (**self).peek_at(cost, now)
+    }
+
+    fn has_room_at(&self, cost: u64, now: Nanos) -> bool {
+        (**self).has_room_at(cost, now)
     }
 
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
@@ -148,6 +162,11 @@ macro_rules! algorithm {
             fn peek_at(&self, cost: u64, now: $crate::Nanos) -> $crate::Decision {
                 let $it = self;
                 $crate::decision::peek($history, cost, now)
+            }
+
+            fn has_room_at(&self, cost: u64, now: $crate::Nanos) -> bool {
+                let $it = self;
+                $crate::decision::has_room($history, cost, now)
             }
 
             fn usage_at(&self, rule: usize, now: $crate::Nanos) -> Option<u64> {

@@ -13,10 +13,10 @@
 //! | I2 | only the newest reservation is given back, and only once      | `Gcra::undo`; no `Copy`    | f070, f071            |
 //! | I3 | a reservation from before a reset is never given back         | `resets`                   | a_reset_lets_reservations_lapse |
 
-use core::{fmt, time::Duration};
+use core::time::Duration;
 
 use super::{
-    Gcra, algorithm,
+    Gcra, Lapsed, algorithm,
     gcra::{GcraLook, Step},
 };
 use crate::{
@@ -78,16 +78,6 @@ pub struct Reservation {
     resets: u64,
     /// What it did to the queue; nothing for a cost of 0.
     step: Option<Step>,
-}
-
-/// Why a [`Reservation`] could not be given back: its permits stay charged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Lapsed {
-    /// Others are queued behind it (or the queue was reset since), so that its place can not be closed.
-    NotLast,
-    /// Its start has passed.
-    Started,
 }
 
 /// What one call sees: a queue that is idle, or not.
@@ -280,19 +270,6 @@ impl Reservation {
         self.start
     }
 }
-
-// === impl Lapsed ===
-
-impl fmt::Display for Lapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotLast => "the reservation is not the last of its queue",
-            Self::Started => "the start of the reservation has passed",
-        })
-    }
-}
-
-impl core::error::Error for Lapsed {}
 
 // === impl PacingLook ===
 

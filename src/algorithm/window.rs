@@ -29,13 +29,13 @@
 //! | I2 | unless turning, each bucket `b` with `state - reach <= b <= state` has its start total in its slot | `fill`, before the turn ends |
 //! | I3 | while turning, a slot that holds an earlier bucket than its own lacks the present total | as I2, the turn before |
 //! | I4 | the bucket of a slot only grows, so a late fill fails                        | one value for each bucket |
-//! | I5 | no rule's `total - start` exceeds the largest limit, so no state recurs      | the judgement before L1, `with_rules` |
+//! | I5 | no rule's `total - start` exceeds the largest limit; a state recurs only within its bucket, where the same start totals judge it | the judgement before L1, `with_rules`, `give_back` |
 //! | I6 | a masked bucket is below the ring's length                                   | `build`                  |
 //!
 //! Totals are never compared: they wrap.
 //!
 //! # Linearization points
-//! L1 admission: the CAS of the state. L2 refusal: the load of the state that it was judged by; the start totals it
+//! L1 admission, permits given back: the CAS of the state. L2 refusal: the load of the state that it was judged by; the start totals it
 //! looked at were final by then. A turn moves time, to a bucket that a call still under way has carried: it
 //! is then admitted there, or another is in its place, unless it dies.
 //!
@@ -60,7 +60,7 @@ use core::{
 use crossbeam_utils::Backoff;
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule, Sharded,
+    ConfigError, Denied, Lapsed, Nanos, Permit, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
         config::{On, Parts, WithRules},
@@ -212,6 +212,44 @@ impl Window {
             ring_max: RING_MAX,
             window_max: Nanos::ZERO,
         }
+    }
+
+    /// Takes `cost` permits at `now`, all or nothing, which [`give_back`](Window::give_back) can give back.
+    ///
+    /// # Errors
+    /// [`Denied`], which changed nothing.
+    pub fn acquire_at(&self, cost: u64, now: Nanos) -> Result<Permit, Denied> {
+        let on = self.on();
+        Permit::take(&on, cost, now, || on.take_in(cost, now))
+    }
+
+    /// Gives permits back, as if they had not been taken: as long as the counter is in the bucket in which it gave them.
+    /// After that they are part of the totals of other buckets, which are final.
+    ///
+    /// # Errors
+    /// [`Lapsed::Passed`], which changed nothing: somebody was admitted in a later bucket.
+    ///
+    /// # Cost
+    /// One CAS.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Algorithm, Lapsed, Nanos, Window};
+    ///
+    /// let counter = Window::builder(10, Duration::from_secs(1)).buckets(10).build()?;
+    /// let now = Nanos::from_millis(500);
+    /// let permit = counter.acquire_at(4, now).unwrap();
+    /// assert_eq!(counter.give_back(permit), Ok(()));
+    /// assert_eq!(counter.usage_at(0, now), Some(0));
+    ///
+    /// let permit = counter.acquire_at(4, now).unwrap();
+    /// assert!(counter.try_acquire_at(1, Nanos::from_millis(600)));
+    /// assert_eq!(counter.give_back(permit), Err(Lapsed::Passed));
+    /// # Ok::<(), tollgate::ConfigError>(())
+    /// ```
+    pub fn give_back(&self, permit: Permit) -> Result<(), Lapsed> {
+        if permit.cost == 0 { Ok(()) } else { self.on().give_back(permit) }
     }
 
     /// Width of a bucket.
@@ -371,16 +409,54 @@ impl<'a> OnWindow<'a> {
     /// One attempt; `None` if another caller got in between.
     #[inline]
     fn attempt(self, cost: u64, now: Nanos) -> Option<bool> {
+        self.attempt_in(cost, now).map(|bucket| bucket.is_some())
+    }
+
+    /// Takes as [`History::take`] does, and tells in which bucket.
+    fn take_in(self, cost: u64, now: Nanos) -> Option<u64> {
+        let backoff = Backoff::new();
+        loop {
+            if let Some(bucket) = self.attempt_in(cost, now) {
+                return bucket;
+            }
+            backoff.spin();
+        }
+    }
+
+    /// Takes permits back that were taken in the newest bucket.
+    fn give_back(self, permit: Permit) -> Result<(), Lapsed> {
+        let Permit { cost, until: bucket } = permit;
+        let backoff = Backoff::new();
+        loop {
+            let seen = self.state.head().load(Acquire); // O1
+            let start = self.slot(bucket).load(Acquire); // O2
+            // No more than was taken since the bucket's start, so that the total never falls below it.
+            let is_newest =
+                self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);
+            if !is_newest || self.split.rest(seen.0.wrapping_sub(start.0)) < cost {
+                return Err(Lapsed::Passed);
+            }
+            let next = Mark(seen.0.wrapping_sub(self.split.in_place(cost)));
+            if self.state.head().compare_exchange(seen, next, Release, Relaxed).is_ok() {
+                return Ok(()); // O3, L1
+            }
+            backoff.spin();
+        }
+    }
+
+    /// One attempt: the bucket admitted in, if any. `None` if another caller got in between.
+    #[inline]
+    fn attempt_in(self, cost: u64, now: Nanos) -> Option<Option<u64>> {
         let state = self.state.head();
         let seen = state.load(Acquire); // O1, L2
         let bucket = self.split.newest(self.bucket(seen), now);
         if !self.fits(seen, bucket, cost)? {
-            return Some(false);
+            return Some(None);
         }
         let seen = self.settle(seen, bucket)?;
         let next = self.moved_to(bucket, seen).0.wrapping_add(self.split.in_place(cost));
         state.compare_exchange(seen, Mark(next), Release, Relaxed).ok()?; // O3, L1
-        Some(true)
+        Some(Some(bucket))
     }
 
     #[inline(never)]
@@ -522,6 +598,10 @@ impl Look for WindowLook<'_> {
 
     fn used(&self, rule: usize) -> Option<u64> {
         self.used_in(self.bucket, rule)
+    }
+
+    fn holds(&self, rule: usize, keep: u64) -> Option<bool> {
+        Some(self.used_in(self.bucket, rule)? <= keep)
     }
 
     /// A binary search over the buckets to come: use only falls. At most log2(reach + 1) + 1 steps.

@@ -27,6 +27,9 @@ pub(crate) fn agrees(
         assert_eq!(peek(algorithm, cost, now), foretold, "peek, {context}");
         foretells(algorithm, cost, foretold, &context);
 
+        let has_room = algorithm.has_room_at(cost, Nanos::from_nanos(now));
+        assert_eq!(has_room, foretold.verdict == Verdict::Admitted, "room, {context}");
+
         let expected = oracle.check(cost, now);
         if quick {
             let admitted = expected.verdict == Verdict::Admitted;

@@ -2,6 +2,9 @@
 
 mod clock;
 mod counter;
+mod give_back;
+mod keyed;
+mod layers;
 mod live;
 mod locked;
 mod log;
@@ -41,6 +44,9 @@ pub fn all() -> Vec<Model> {
     let mut models = Vec::new();
     log::add(&mut models);
     counter::add(&mut models);
+    layers::add(&mut models);
+    keyed::add(&mut models);
+    give_back::add(&mut models);
     words::add(&mut models);
     locked::add(&mut models);
     shards::add(&mut models);

@@ -5,4 +5,7 @@
 
 mod clock;
 mod counter;
+mod keyed;
+mod layers;
 mod log;
+mod refunds;
