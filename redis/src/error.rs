@@ -101,6 +101,8 @@ pub enum Failure {
     Server,
     /// The server answered with an error about this key, such as a wrong type, or the reply made no sense.
     Key,
+    /// The limits were lowered below the cost while the call was on its way: it was not sent.
+    Changed,
 }
 
 /// A check that could not be made while [`OnFailure::Closed`](crate::OnFailure::Closed) holds: a fault, not a refusal
@@ -159,6 +161,10 @@ impl From<ConfigError> for BuildError {
 // === impl Failure ===
 
 impl Failure {
+    /// All of them, for statistics.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Deadline, Self::Breaker, Self::Connection, Self::Server, Self::Key, Self::Changed];
+
     /// Sorts an error of the client.
     pub(crate) fn of(error: &RedisError) -> Self {
         match error.kind() {
@@ -186,6 +192,7 @@ impl fmt::Display for Failure {
             Self::Connection => "connection failed",
             Self::Server => "server refused to work",
             Self::Key => "server could not judge this key",
+            Self::Changed => "limits changed meanwhile",
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Against real servers, started by the tests themselves on a socket in a temporary folder.
 
+mod answers;
 mod differential;
 mod oracle;
+mod proxy;
 mod server;
 mod support;

@@ -26,3 +26,31 @@ impl Random {
         from[self.below(from.len() as u64) as usize]
     }
 }
+
+use std::time::Duration;
+
+use redis::aio::ConnectionManager;
+use tollgate_redis::{Builder, Limiter};
+
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MINUTE: Duration = Duration::from_secs(60);
+pub const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A reconnecting connection to a server that need not be there yet.
+pub fn manager(url: &str) -> ConnectionManager {
+    ConnectionManager::new_lazy_with_config(redis::Client::open(url).unwrap(), Default::default()).unwrap()
+}
+
+/// For tests about answers, not about time: nothing stands in for the server, and a busy machine is no failure.
+pub fn patient(builder: Builder) -> Builder {
+    builder.deadline(Duration::from_secs(20)).on_failure(tollgate_redis::OnFailure::Closed)
+}
+
+/// How many of `calls` by turns are admitted.
+pub async fn admitted(limiter: &Limiter<ConnectionManager>, id: &str, calls: usize) -> usize {
+    let mut admitted = 0;
+    for _ in 0..calls {
+        admitted += usize::from(limiter.try_acquire(id, 1).await.unwrap().admitted);
+    }
+    admitted
+}
