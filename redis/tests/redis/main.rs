@@ -2,7 +2,9 @@
 
 mod answers;
 mod differential;
+mod failures;
 mod oracle;
 mod proxy;
 mod server;
 mod support;
+mod tiers;

@@ -158,8 +158,10 @@ impl Oracle {
 
     /// The shortest wait from `at` until rule `i` could take `m` units, by bisection: room only grows.
     fn one_wait(&self, i: usize, limit: Limit, m: u64, at: u64) -> u64 {
-        // A holder's units are in the future, a counter's stay a bucket longer: no wait is longer than this.
-        let (mut lo, mut hi) = (0, 1 << 45);
+        let (mut lo, mut hi) = (0, 1);
+        while self.one_free(i, limit, at + hi - 1) < m {
+            (lo, hi) = (hi, 2 * hi);
+        }
         while lo < hi {
             let mid = (lo + hi) / 2;
             if self.one_free(i, limit, at + mid) >= m { hi = mid } else { lo = mid + 1 }
