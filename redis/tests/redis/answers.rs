@@ -7,7 +7,7 @@ use tollgate_redis::{By, Limiter, Store};
 
 use crate::{
     server::Server,
-    support::{HOUR, MINUTE, SECOND, admitted, manager, patient},
+    support::{HOUR, MINUTE, SECOND, admitted, manager, name, patient},
 };
 
 const STORES: [Store; 5] =
@@ -17,7 +17,7 @@ const STORES: [Store; 5] =
 async fn every_store_admits_the_limit_and_says_what_is_left() {
     let server = Server::start().await;
     for store in STORES {
-        let name = format!("{store:?}").replace(['{', '}'], "");
+        let name = name(store);
         let limiter =
             patient(Limiter::builder(name, 5, HOUR).store(store)).build(manager(&server.url())).unwrap();
         limiter.verify().await.unwrap();
@@ -41,7 +41,7 @@ async fn every_store_admits_the_limit_and_says_what_is_left() {
 async fn peek_and_refusals_change_nothing_and_reset_forgets() {
     let server = Server::start().await;
     for store in STORES {
-        let name = format!("{store:?}").replace(['{', '}'], "");
+        let name = name(store);
         let limiter =
             patient(Limiter::builder(&name, 5, HOUR).store(store)).build(manager(&server.url())).unwrap();
         assert_eq!(limiter.peek("a", 5).await.unwrap().decision.unwrap().remaining, 5);
@@ -64,7 +64,7 @@ async fn peek_and_refusals_change_nothing_and_reset_forgets() {
 async fn parts_are_granted_by_a_call_of_their_own() {
     let server = Server::start().await;
     for store in STORES {
-        let name = format!("{store:?}").replace(['{', '}'], "");
+        let name = name(store);
         let limiter =
             patient(Limiter::builder(name, 10, HOUR).store(store)).build(manager(&server.url())).unwrap();
         let grant = limiter.acquire_up_to("a", 7).await.unwrap();
@@ -80,7 +80,7 @@ async fn parts_are_granted_by_a_call_of_their_own() {
 async fn several_limits_are_taken_together_or_not_at_all() {
     let server = Server::start().await;
     for store in STORES {
-        let name = format!("{store:?}").replace(['{', '}'], "");
+        let name = name(store);
         let limiter = patient(Limiter::builder(format!("{name}.hour"), 10, HOUR).rule(
             format!("{name}.day"),
             4,
@@ -104,7 +104,7 @@ async fn several_limits_are_taken_together_or_not_at_all() {
 async fn limits_change_while_in_use() {
     let server = Server::start().await;
     for store in STORES {
-        let name = format!("{store:?}").replace(['{', '}'], "");
+        let name = name(store);
         let limiter = patient(Limiter::builder(name, 5, HOUR).store(store))
             .cache_refusals(SECOND)
             .build(manager(&server.url()))
@@ -161,7 +161,7 @@ async fn the_client_s_settings_are_the_user_s() {
 async fn many_clients_never_get_more_than_the_limit() {
     let server = Server::start().await;
     for store in STORES {
-        let name = format!("{store:?}").replace(['{', '}'], "");
+        let name = name(store);
         let build = || {
             let limiter = patient(Limiter::builder(&name, 1_000, HOUR).store(store));
             Arc::new(limiter.build(manager(&server.url())).unwrap())

@@ -104,27 +104,27 @@ async fn differential(traffic: Traffic, histories: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ring_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::Ring, holds: true, changes: true }, 600).await;
+    differential(Traffic { store: Store::Ring, holds: true, changes: true }, 500).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zset_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::Zset, holds: false, changes: true }, 200).await;
+    differential(Traffic { store: Store::Zset, holds: false, changes: true }, 140).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counter_answers_as_the_definitions_do() {
     for buckets in [1, 3, 16] {
-        differential(Traffic { store: Store::Counter { buckets }, holds: false, changes: true }, 70).await;
+        differential(Traffic { store: Store::Counter { buckets }, holds: false, changes: true }, 50).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_window_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::TwoWindow, holds: false, changes: true }, 200).await;
+    differential(Traffic { store: Store::TwoWindow, holds: false, changes: true }, 140).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gcra_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::Gcra { burst: None }, holds: false, changes: false }, 200).await;
+    differential(Traffic { store: Store::Gcra { burst: None }, holds: false, changes: false }, 140).await;
 }

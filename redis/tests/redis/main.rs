@@ -3,6 +3,8 @@
 mod answers;
 mod differential;
 mod failures;
+mod field_cases;
+mod memory;
 mod oracle;
 mod proxy;
 mod server;

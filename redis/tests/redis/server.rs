@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redis::{Client, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
 pub struct Server {
@@ -42,7 +42,8 @@ impl Server {
     }
 
     pub async fn connection(&self) -> MultiplexedConnection {
-        self.client().get_multiplexed_async_connection().await.unwrap()
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
+        self.client().get_multiplexed_async_connection_with_config(&config).await.unwrap()
     }
 
     /// Runs one command on a connection of its own.

@@ -29,7 +29,7 @@ impl Random {
 
 use std::time::Duration;
 
-use redis::aio::ConnectionManager;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use tollgate_redis::{Builder, Limiter};
 
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -38,12 +38,19 @@ pub const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A reconnecting connection to a server that need not be there yet.
 pub fn manager(url: &str) -> ConnectionManager {
-    ConnectionManager::new_lazy_with_config(redis::Client::open(url).unwrap(), Default::default()).unwrap()
+    // The deadline under test is the limiter's; the client's own must not come before it on a busy machine.
+    let config = ConnectionManagerConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
+    ConnectionManager::new_lazy_with_config(redis::Client::open(url).unwrap(), config).unwrap()
 }
 
 /// For tests about answers, not about time: nothing stands in for the server, and a busy machine is no failure.
 pub fn patient(builder: Builder) -> Builder {
     builder.deadline(Duration::from_secs(20)).on_failure(tollgate_redis::OnFailure::Closed)
+}
+
+/// A name for a rule kept by `store`.
+pub fn name(store: tollgate_redis::Store) -> String {
+    format!("{store:?}").replace(['{', '}', ' '], "")
 }
 
 /// How many of `calls` by turns are admitted.
