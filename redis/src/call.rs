@@ -17,7 +17,7 @@ pub enum Mode {
 }
 
 /// How much the reply tells beyond units and wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Report {
     /// No more.
     Nothing = 0,
@@ -43,7 +43,7 @@ pub struct Call {
 }
 
 /// What the script answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reply {
     /// Units taken (that could be taken, when peeking).
     pub granted: u64,

@@ -17,13 +17,16 @@
 //! | I5 | every caller is answered once: admitted, refused, or told of a failure; a failed order is not sent again | `Desk::land` |
 //! | I6 | at most one order is under way | `under_way` |
 //!
-//! Checked by the model in `tests/model.rs`: all interleavings of small worlds, and of worlds in which one of these is broken.
+//! Checked by `desk/model.rs`: all interleavings of small worlds, and of worlds in which one of these is broken.
 //!
 //! # Proof of the lease
 //! If every leased unit is spent while the server's clock is in `[g, g + hold]`, `g` its grant, no window `(x - W, x]` of
 //! spends holds more than `L`. Take the latest grant `g* <= x` among those spends. Each of them, `s`, has a record
 //! `e >= g + hold >= s > x - W >= g* - W`, so it was live at `g*`, where the script allowed at most `L` live records.
 //! A caller who came before the order was sent and is answered after it, is admitted at `g` itself, however late the reply.
+
+#[cfg(test)]
+mod model;
 
 use std::collections::VecDeque;
 
@@ -53,6 +56,7 @@ pub(crate) struct Lease {
 
 /// The desk of one key. `W` is a caller who waits.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 pub(crate) struct Desk<W> {
     epoch: u64,
     full: Option<Full>,
@@ -66,6 +70,7 @@ pub(crate) struct Desk<W> {
 
 /// A refusal that still holds.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 struct Full {
     cost: u64,
     until: Nanos,
@@ -76,6 +81,7 @@ struct Full {
 
 /// Leased units.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 struct Held {
     left: u64,
     until: Nanos,
@@ -85,6 +91,7 @@ struct Held {
 
 /// Units asked for in this and the last span of a lease's hold.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 struct Demand {
     since: Nanos,
     this: u64,
@@ -93,6 +100,7 @@ struct Demand {
 
 /// One call to the server for several callers.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 pub(crate) struct Order<W> {
     pub(crate) units: u64,
     pub(crate) hold: Nanos,
@@ -103,6 +111,7 @@ pub(crate) struct Order<W> {
 
 /// A call to the server for one caller, to be told to [`Desk::learn`] afterwards.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct Ticket {
     epoch: u64,
 }
