@@ -23,7 +23,7 @@ run() {
     printf '=== %s: %d s\n' "$*" $((SECONDS - start))
 }
 
-install bsdutils binutils gcc libc6-dev procps python3 valgrind
-for job in lint unit no_std replay instructions bench-smoke loom mutants tsan stress deep; do
+install bsdutils binutils gcc libc6-dev procps python3 redis-server valgrind
+for job in lint unit redis no_std replay instructions bench-smoke loom mutants tsan stress deep; do
     run "ci/$job.sh"
 done

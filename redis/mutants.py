@@ -20,7 +20,6 @@ MUTANTS = [
     ("a lease never used up", DESK, "held.left -= cost; // I1, I2", "held.left -= cost - 1;", MODEL),
     ("a lease for more than is left", DESK, "&& cost <= held.left)", "&& held.left > 0 || cost == 9)", MODEL),
     ("a lease that does not allow for a slow clock", DESK, "span.as_nanos().div_ceil(1_000)", "0", MODEL),
-    ("units kept although no hold was asked for", DESK, "if granted > 0 && order.hold > Nanos::ZERO {", "if granted > 0 {", MODEL),
     ("a refusal counted from its arrival", DESK, "let until = sent + shortened(wait).min(longest);", "let until = sent + wait + wait;", MODEL),
     ("a refusal without end", DESK, "self.full.filter(|full| now < full.until && cost >= full.cost)?", "self.full.filter(|full| cost >= full.cost)?", MODEL),
     ("a refusal repeated for smaller costs", DESK, "now < full.until && cost >= full.cost)?", "now < full.until)?", MODEL),

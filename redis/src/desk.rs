@@ -339,7 +339,8 @@ impl<W> Desk<W> {
         if order.epoch != self.epoch {
             return; // I4
         }
-        if granted > 0 && order.hold > Nanos::ZERO {
+        if granted > 0 {
+            // Without a hold this is over before it began.
             let until = sent + shortened(order.hold);
             let reply = Reply { retry_after: Nanos::ZERO, ..reply };
             self.held = Some(Held { left: granted, until, sent, reply });

@@ -13,6 +13,7 @@
 //! that this must notice.
 
 use std::{
+    cell::Cell,
     collections::HashSet,
     hash::Hash,
     time::{Duration, Instant},
@@ -36,9 +37,8 @@ fn at(tick: u64) -> Nanos {
 #[derive(Clone)]
 struct Size {
     limit: u64,
-    instances: usize,
-    /// Costs of the callers of each instance, in the order they come.
-    callers: &'static [u64],
+    /// For each instance, the costs of its callers, in the order they come.
+    callers: &'static [&'static [u64]],
     ticks: u64,
     tiers: Tiers,
     /// Requests or replies that the network may lose.
@@ -104,8 +104,8 @@ impl World {
             log: Vec::new(),
             last: 0,
             spends: Vec::new(),
-            desks: (0..size.instances).map(|_| Desk::new(0)).collect(),
-            came: vec![0; size.instances],
+            desks: (0..size.callers.len()).map(|_| Desk::new(0)).collect(),
+            came: vec![0; size.callers.len()],
             flights: Vec::new(),
             stray: Vec::new(),
             answered: 0,
@@ -182,13 +182,13 @@ impl World {
 
     /// An answer from what a desk knows.
     fn served(&mut self, caller: Caller, cost: u64, by: By) {
-        match by {
-            By::Lease => self.spend(self.tick, cost),
-            _ => assert!(
-                self.live() + cost > self.limit,
-                "M2: a refusal repeated at {} does not hold",
-                self.tick
-            ),
+        let (leased, repeated) = SERVED.get();
+        if by == By::Lease {
+            SERVED.set((leased + 1, repeated));
+            self.spend(self.tick, cost);
+        } else {
+            SERVED.set((leased, repeated + 1));
+            assert!(self.live() + cost > self.limit, "M2: a refusal repeated at {} does not hold", self.tick);
         }
         self.answer(caller);
     }
@@ -220,9 +220,11 @@ impl World {
         if self.tick < size.ticks {
             step(&|world| world.pass());
         }
-        for instance in 0..size.instances {
-            // Instances are alike: the first to be called is the first.
-            if self.came[instance] < size.callers.len() && (instance == 0 || self.came[instance - 1] > 0) {
+        for instance in 0..size.callers.len() {
+            // The instance that is called first is the first.
+            if self.came[instance] < size.callers[instance].len()
+                && (instance == 0 || self.came[instance - 1] > 0)
+            {
                 step(&|world| world.arrive(size, instance));
             }
         }
@@ -298,7 +300,7 @@ impl World {
     }
 
     fn arrive(&mut self, size: &Size, instance: usize) {
-        let cost = size.callers[self.came[instance]];
+        let cost = size.callers[instance][self.came[instance]];
         let caller = (8 * instance + self.came[instance]) as Caller;
         self.came[instance] += 1;
         let now = at(self.tick);
@@ -398,9 +400,15 @@ impl World {
 /// A grant whose record was deleted by a reset.
 const BEFORE_RESET: u64 = u64::MAX;
 
+thread_local! {
+    /// Answers by leases and by repeated refusals, so that a world in which there are none is noticed.
+    static SERVED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
 /// Visits every reachable state.
 fn explore(name: &str, size: &Size) {
     let start = Instant::now();
+    SERVED.set((0, 0));
     let mut seen = HashSet::new();
     let mut open = vec![World::new(size)];
     while let Some(world) = open.pop() {
@@ -410,8 +418,10 @@ fn explore(name: &str, size: &Size) {
             }
         }
     }
-    println!("{name}: {} states, {:?}", seen.len(), start.elapsed());
-    assert!(seen.len() > 1_000, "{name}: a world too small to tell anything");
+    let (leased, repeated) = SERVED.get();
+    println!("{name}: {} states, {leased} leased, {repeated} repeated, {:?}", seen.len(), start.elapsed());
+    assert_eq!(size.tiers.lease.is_some(), leased > 0, "{name}");
+    assert_eq!(size.tiers.cache.is_some(), repeated > 0, "{name}");
 }
 
 fn tiers(shared: bool, cache: bool, lease: Option<(u64, u64)>) -> Tiers {
@@ -424,9 +434,8 @@ fn tiers(shared: bool, cache: bool, lease: Option<(u64, u64)>) -> Tiers {
 
 const SMALL: Size = Size {
     limit: 2,
-    instances: 2,
-    callers: &[1, 1, 1],
-    ticks: 4,
+    callers: &[],
+    ticks: 3,
     tiers: Tiers { shared: false, cache: None, lease: None },
     losses: 0,
     leaves: 0,
@@ -437,54 +446,43 @@ const SMALL: Size = Size {
 #[test]
 fn model_cached_refusals() {
     let tiers = tiers(false, true, None);
-    explore("cached refusals", &Size { limit: 1, callers: &[1, 1], ticks: 2, tiers, ..SMALL });
-    explore("cached refusals, costs", &Size { instances: 1, callers: &[1, 2, 1], tiers, ..SMALL });
-}
-
-#[test]
-fn model_cached_refusals_and_a_raised_limit() {
-    let size = Size {
-        instances: 1,
-        callers: &[1, 2, 1],
-        raises: 1,
-        ticks: 3,
-        tiers: tiers(false, true, None),
-        ..SMALL
-    };
-    explore("cached refusals, a raise", &size);
+    explore("refusals", &Size { limit: 1, callers: &[&[1, 1], &[1, 1]], ticks: 2, tiers, ..SMALL });
+    explore("refusals, costs", &Size { callers: &[&[1, 2, 1]], ticks: 4, tiers, ..SMALL });
+    explore("refusals, a raise", &Size { callers: &[&[1, 2, 1]], raises: 1, tiers, ..SMALL });
+    explore("refusals, a reset", &Size { limit: 1, callers: &[&[1, 1, 1]], resets: 1, tiers, ..SMALL });
 }
 
 #[test]
 fn model_shared_calls() {
-    let size =
-        Size { losses: 1, leaves: 1, ticks: 2, callers: &[1, 1], tiers: tiers(true, true, None), ..SMALL };
-    explore("shared calls", &size);
+    let tiers = tiers(true, true, None);
+    explore(
+        "shared calls",
+        &Size { losses: 1, leaves: 1, ticks: 2, callers: &[&[1, 1], &[1, 1]], tiers, ..SMALL },
+    );
+    explore("shared calls, a crowd", &Size { leaves: 1, callers: &[&[1, 1, 1, 1]], tiers, ..SMALL });
 }
 
 #[test]
 fn model_leases() {
-    let size = Size { callers: &[1, 1], tiers: tiers(true, false, Some((2, 2))), ..SMALL };
-    explore("leases", &size);
+    let tiers = tiers(true, false, Some((2, 2)));
+    explore("leases", &Size { limit: 3, callers: &[&[1, 1, 1, 1], &[1]], ticks: 2, tiers, ..SMALL });
+    explore("leases, time", &Size { limit: 3, callers: &[&[1, 1, 1, 1]], ticks: 6, tiers, ..SMALL });
+    explore("leases, costs", &Size { limit: 4, callers: &[&[1, 1, 2, 1]], ticks: 4, tiers, ..SMALL });
+    explore(
+        "leases, losses",
+        &Size { limit: 3, callers: &[&[1, 1, 1, 1]], losses: 1, leaves: 1, tiers, ..SMALL },
+    );
 }
 
 #[test]
-fn model_leases_and_cached_refusals_with_losses() {
-    let size =
-        Size { losses: 1, ticks: 3, callers: &[1, 1], tiers: tiers(true, true, Some((2, 2))), ..SMALL };
-    explore("leases, refusals, losses", &size);
-}
-
-#[test]
-fn model_leases_and_a_reset() {
-    let size = Size {
-        instances: 1,
-        callers: &[1, 1, 1],
-        ticks: 3,
-        resets: 1,
-        tiers: tiers(true, true, Some((2, 2))),
-        ..SMALL
-    };
-    explore("leases, a reset", &size);
+fn model_leases_and_cached_refusals() {
+    let tiers = tiers(true, true, Some((2, 2)));
+    explore("both", &Size { limit: 3, callers: &[&[1, 1, 1, 1], &[1]], ticks: 2, tiers, ..SMALL });
+    explore(
+        "both, a reset",
+        &Size { limit: 3, callers: &[&[1, 1, 1, 1, 1]], ticks: 4, resets: 1, tiers, ..SMALL },
+    );
+    explore("both, losses", &Size { limit: 3, callers: &[&[1, 1, 1, 1, 1]], losses: 1, tiers, ..SMALL });
 }
 
 /// A clock slow by one part in a thousand spends no unit after the hold, and repeats no refusal after its end.

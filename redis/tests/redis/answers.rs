@@ -4,11 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use tollgate::{Log, Nanos, Reason, Rule};
 use tollgate_redis::{By, Limiter, Store};
+use tollgate_redis_server::Server;
 
-use crate::{
-    server::Server,
-    support::{HOUR, MINUTE, SECOND, admitted, manager, name, patient},
-};
+use crate::support::{HOUR, MINUTE, SECOND, admitted, manager, name, patient};
 
 const STORES: [Store; 5] =
     [Store::Ring, Store::Zset, Store::Counter { buckets: 16 }, Store::TwoWindow, Store::Gcra { burst: None }];

@@ -4,10 +4,10 @@
 use redis::aio::MultiplexedConnection;
 use tollgate::{Nanos, Rule};
 use tollgate_redis::{Call, Mode, Report, Scripted, Store};
+use tollgate_redis_server::Server;
 
 use crate::{
     oracle::{Limit, Oracle},
-    server::Server,
     support::Random,
 };
 

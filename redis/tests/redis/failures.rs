@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use tollgate::Reason;
 use tollgate_redis::{Builder, By, Failure, Instances, Limiter, OnFailure};
+use tollgate_redis_server::Server;
 
 use crate::{
     proxy::Proxy,
-    server::Server,
     support::{HOUR, MINUTE, SECOND, admitted, manager, patient},
 };
 

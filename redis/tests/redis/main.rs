@@ -7,6 +7,6 @@ mod field_cases;
 mod memory;
 mod oracle;
 mod proxy;
-mod server;
+mod readme;
 mod support;
 mod tiers;

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use tollgate::Rule;
 use tollgate_redis::{Call, Limiter, Mode, Report, Scripted, Store};
+use tollgate_redis_server::Server;
 
-use crate::{
-    server::Server,
-    support::{HOUR, manager, name, patient},
-};
+use crate::support::{HOUR, manager, name, patient};
 
 async fn bytes_per_entry(server: &Server, store: Store, limit: u64, cost: u64) -> f64 {
     let name = format!("{}{limit}", name(store));

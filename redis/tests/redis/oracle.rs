@@ -5,9 +5,9 @@ use tollgate_redis::{Mode, Store};
 
 /// One limit, all in microseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Limit {
-    pub limit: u64,
-    pub window: u64,
+pub(crate) struct Limit {
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
 }
 
 /// A rule's history: every admission as (time judged, time recorded, units).
@@ -22,33 +22,33 @@ struct History {
     closed_before: u64,
 }
 
-pub struct Oracle {
+pub(crate) struct Oracle {
     store: Store,
     histories: Vec<History>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Expected {
-    pub granted: u64,
-    pub retry: u64,
-    pub at: u64,
-    pub rule: usize,
-    pub left: u64,
-    pub next: u64,
-    pub reset: u64,
+pub(crate) struct Expected {
+    pub(crate) granted: u64,
+    pub(crate) retry: u64,
+    pub(crate) at: u64,
+    pub(crate) rule: usize,
+    pub(crate) left: u64,
+    pub(crate) next: u64,
+    pub(crate) reset: u64,
     /// Until one more fits.
-    pub ahead: u64,
+    pub(crate) ahead: u64,
 }
 
 const PARTS: u128 = 1 << 20;
 
 impl Oracle {
-    pub fn new(store: Store, rules: usize) -> Self {
+    pub(crate) fn new(store: Store, rules: usize) -> Self {
         Self { store, histories: (0..rules).map(|_| History::default()).collect() }
     }
 
     /// Judges one call, all times in microseconds, and records what it takes.
-    pub fn call(&mut self, limits: &[Limit], mode: Mode, cost: u64, hold: u64, now: u64) -> Expected {
+    pub(crate) fn call(&mut self, limits: &[Limit], mode: Mode, cost: u64, hold: u64, now: u64) -> Expected {
         let at = self.judged(limits, now);
         let (mut retry, mut rule) = self.wait(limits, cost, at);
         let granted = match (retry, mode) {

@@ -28,7 +28,7 @@ struct Weather {
     cut_replies: AtomicBool,
 }
 
-pub struct Proxy {
+pub(crate) struct Proxy {
     folder: TempDir,
     weather: Arc<Weather>,
     cut: watch::Sender<u64>,
@@ -37,7 +37,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Before the server that listens on `to`.
-    pub async fn before(to: PathBuf) -> Self {
+    pub(crate) async fn before(to: PathBuf) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("p.sock")).unwrap();
         let weather = Arc::new(Weather::default());
@@ -52,25 +52,25 @@ impl Proxy {
         Self { folder, weather, cut, task }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis+unix://{}", self.folder.path().join("p.sock").display())
     }
 
-    pub fn delay(&self, delay: Duration) {
+    pub(crate) fn delay(&self, delay: Duration) {
         self.weather.delay_ms.store(delay.as_millis() as u64, Relaxed);
     }
 
-    pub fn silence(&self, silent: bool) {
+    pub(crate) fn silence(&self, silent: bool) {
         self.weather.silent.store(silent, Relaxed);
     }
 
     /// Every connection ends when its next reply comes.
-    pub fn cut_replies(&self, cut: bool) {
+    pub(crate) fn cut_replies(&self, cut: bool) {
         self.weather.cut_replies.store(cut, Relaxed);
     }
 
     /// Ends every connection now.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.cut.send_modify(|n| *n += 1);
     }
 }

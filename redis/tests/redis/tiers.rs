@@ -7,11 +7,9 @@ use std::{
 
 use tollgate::{Nanos, Reason};
 use tollgate_redis::{By, Heartbeat, Instances, Limiter};
+use tollgate_redis_server::Server;
 
-use crate::{
-    server::Server,
-    support::{HOUR, MINUTE, admitted, manager, patient},
-};
+use crate::support::{HOUR, MINUTE, admitted, manager, patient};
 
 #[tokio::test]
 async fn a_cached_refusal_is_repeated_for_costs_not_below_it() {

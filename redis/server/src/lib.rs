@@ -1,4 +1,5 @@
-//! A redis-server for one test: on a unix socket in a temporary folder, killed by its own id when dropped.
+//! A redis-server for one test or benchmark: on a unix socket in a temporary folder, killed by its own id when dropped.
+//! Every call panics when the server does not do as it should: this is for tests.
 
 use std::{
     path::PathBuf,
@@ -9,6 +10,8 @@ use std::{
 use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
+/// The server.
+#[derive(Debug)]
 pub struct Server {
     child: Child,
     folder: TempDir,
@@ -16,6 +19,7 @@ pub struct Server {
 }
 
 impl Server {
+    /// On a socket of its own, with nothing in it and nothing on disk.
     pub async fn start() -> Self {
         Self::with(&[]).await
     }
@@ -29,18 +33,22 @@ impl Server {
         server
     }
 
+    /// Its socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("r.sock")
     }
 
+    /// Its address.
     pub fn url(&self) -> String {
         format!("redis+unix://{}", self.socket().display())
     }
 
+    /// A client of the `redis` crate.
     pub fn client(&self) -> Client {
         Client::open(self.url()).unwrap()
     }
 
+    /// A connection that waits for an answer for 20 s.
     pub async fn connection(&self) -> MultiplexedConnection {
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
         self.client().get_multiplexed_async_connection_with_config(&config).await.unwrap()
@@ -60,6 +68,7 @@ impl Server {
         self.signal("-STOP");
     }
 
+    /// Lets it go on.
     pub fn resume(&self) {
         self.signal("-CONT");
     }
@@ -74,15 +83,6 @@ impl Server {
     pub async fn restart(&mut self) {
         self.child = spawn(&self.folder, &self.options);
         self.wait().await;
-    }
-
-    /// CPU seconds of the server's main thread so far.
-    pub async fn cpu(&self) -> f64 {
-        let info: String = self.ask(&["INFO", "cpu"]).await;
-        info.lines()
-            .filter(|line| line.starts_with("used_cpu_") && line.contains("_main_thread:"))
-            .map(|line| line.split(':').nth(1).unwrap().trim().parse::<f64>().unwrap())
-            .sum()
     }
 
     /// Keys that would never die.
