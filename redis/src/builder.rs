@@ -132,7 +132,9 @@ impl Builder {
     }
 
     /// Refuses, before the server is asked, what would take this instance above `percent` (120 is a good choice) of an equal
-    /// part of the limit. It refuses falsely when one instance gets more than that of the traffic. Off by default.
+    /// part of the limit. It refuses falsely when one instance gets more than that of the traffic: with two instances and just the
+    /// limit asked for, 10 % of it if one of them gets 70 %, 40 % if it gets everything. Stores that hold every window
+    /// only. Off by default.
     pub fn coarse(mut self, percent: u64) -> Self {
         self.coarse = Some(percent);
         self
@@ -180,6 +182,12 @@ impl Builder {
         }
         if let Some(percent) = self.coarse {
             number("coarse percentage", percent, 100, 100_000)?;
+            if !matches!(self.store, Store::Ring | Store::Zset | Store::Counter { .. }) {
+                return Err(BuildError::Needs {
+                    option: "a coarse limiter",
+                    needs: "a store that holds every window",
+                });
+            }
         }
         let tiers = Tiers {
             shared: self.shared,

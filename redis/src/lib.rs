@@ -42,7 +42,7 @@
 //! | G4 | all limits of a call are charged or none; a refusal and a peek change nothing on the server | all |
 //! | G5 | the run of the script is the instant of the decision. A call that ended in a failure was run at most once: never over, perhaps counted in vain | all |
 //! | G6 | with leases: for every `x`, the units spent with `T` in `(x - W, x]` are at most `L`, by clocks whose rates differ by less than 1/1,000; a caller who waited for the call is counted at its run, others when served | ring |
-//! | G7 | a cached refusal is one that the server would give too, while nobody resets the key or raises the limit from another instance | all |
+//! | G7 | a cached refusal is one that the server would give too, while nobody resets the key or raises the limit from another instance, and the server's clock does not step forward | all |
 //! | G8 | every check ends within the deadline, whatever the server and the network do, and the runtime's own delays | all |
 //! | G9 | a key dies within `2 W + hold + 1 s` after its last admission (GCRA: once the bucket has drained) | all |
 //! | G10 | while every instance is on its own ([`OnFailure::Local`], [`Share`]): at most the sum of the portions, which is `L`; while their number changes, [`change_bound`] | counted by the core's window counter |

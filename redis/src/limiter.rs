@@ -153,7 +153,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Limiter<C> {
         self.decide(id.as_ref(), Mode::Take, cost, Report::Figures).await.map(Outcome::answer)
     }
 
-    /// Takes as many of `units` as every limit of `id` has room for.
+    /// Takes as many of `units` as every limit of `id` has room for. (A limiter for the machine's own capacity must have room
+    /// for all of them.)
     ///
     /// # Errors
     /// As [`try_acquire`](Limiter::try_acquire).
@@ -322,7 +323,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
         if mode == Mode::Peek {
             return None;
         }
-        if let Some(Err(denied)) = self.parts.capacity.as_ref().map(|capacity| capacity(cost)) {
+        let asked = cost.min(self.ceiling(&rules));
+        if let Some(Err(denied)) = self.parts.capacity.as_ref().map(|capacity| capacity(asked)) {
             return Some(Outcome::whole(cost, Err(denied), By::Capacity));
         }
         let (percent, local) = (self.parts.coarse?, self.parts.local.as_ref()?);
@@ -388,10 +390,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
     /// A call for one caller, with nobody else. The desk that gave the ticket learns from it.
     async fn alone(&self, ask: &Ask<'_>, ticket: Option<Ticket>) -> Result<Outcome, Failure> {
         let sent = self.now();
-        let report = match self.parts.tiers.cache {
-            Some(_) => ask.report.max(Report::Ahead),
-            None => ask.report,
-        };
+        let ahead = self.parts.tiers.cache.is_some() || ask.mode == Mode::Part;
+        let report = if ahead { ask.report.max(Report::Ahead) } else { ask.report };
         let reply = self.call(ask.id, ask.mode, ask.cost, Nanos::ZERO, report, ask.until).await?;
         if let (Some(ticket), Some(desks)) = (ticket, &self.parts.desks) {
             let refused = if ask.mode == Mode::Part { 1 } else { ask.cost };
@@ -444,6 +444,11 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
     }
 
     fn outcome(&self, ask: &Ask<'_>, reply: &Reply, by: By) -> Outcome {
+        let mut reply = *reply;
+        if ask.mode == Mode::Part && reply.granted < ask.cost {
+            // More than the limit was asked for, and the limit granted: when there will be one more is in the report.
+            reply.retry_after = reply.retry_after.max(reply.ahead.unwrap_or_default());
+        }
         let decision = reply.decision(&self.capacities(&self.rules()));
         let granted = if ask.mode == Mode::Peek { 0 } else { reply.granted };
         Outcome { granted, decision, by }
@@ -475,8 +480,9 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
                 Ok(Outcome { granted, decision, by: By::Local })
             }
             (OnFailure::Open, _) => {
-                let quota = Quota::new(self.ceiling(&rules), self.now());
-                Ok(Outcome { granted: cost, decision: Ok(quota), by: By::Open })
+                let ceiling = self.ceiling(&rules);
+                let quota = Quota::new(ceiling, self.now());
+                Ok(Outcome { granted: cost.min(ceiling), decision: Ok(quota), by: By::Open })
             }
             _ => Err(self.unavailable(failure)),
         }

@@ -6,6 +6,7 @@ for i, key in ipairs(KEYS) do
   limits[i] = tonumber(ARGV[a + 1])
   rules[i] = open(key, limits[i], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]))
 end
+assert(cost <= math.min(unpack(limits)), 'cost above the limit')
 
 -- How long until m more fit every limit, and the limit that takes longest (the first of equals).
 local function wait(m)

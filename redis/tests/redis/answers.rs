@@ -69,6 +69,8 @@ async fn parts_are_granted_by_a_call_of_their_own() {
         assert_eq!((grant.granted, grant.retry_after), (7, None), "{store:?}");
         let grant = limiter.acquire_up_to("a", 1_000).await.unwrap();
         assert!(grant.granted == 3 && grant.retry_after.is_some(), "{store:?} {grant:?}");
+        let grant = limiter.acquire_up_to("b", u64::MAX).await.unwrap();
+        assert!(grant.granted == 10 && grant.retry_after.is_some(), "{store:?} {grant:?}");
         let grant = limiter.acquire_up_to("a", 1).await.unwrap();
         assert!(grant.granted == 0 && grant.retry_after.is_some(), "{store:?} {grant:?}");
     }
