@@ -33,7 +33,10 @@ pub struct Instances(Arc<AtomicU64>);
 /// remainder is dealt out. All portions together are `limit`.
 pub const fn portion(limit: u64, index: u32, count: u32) -> u64 {
     let (index, count) = (index as u64, count as u64);
-    if count == 0 { 0 } else { limit / count + (index < limit % count) as u64 }
+    match limit.checked_div(count) {
+        Some(part) => part + (index < limit % count) as u64,
+        None => 0,
+    }
 }
 
 /// The most that instances can give together in any window during which each of them changes once, at a time of its own,

@@ -353,6 +353,7 @@ impl World {
                 if !reached {
                     self.stray.push((order.units, order.hold.as_nanos() / TICK));
                 }
+                let boarded = if lost { order.boarded.clone() } else { Vec::new() };
                 let (mut handed, gone) = (Vec::new(), self.gone);
                 let offer = |caller: Caller, served| {
                     let there = gone >> caller & 1 == 0;
@@ -383,6 +384,8 @@ impl World {
                     units <= result.map_or(0, |reply| reply.granted),
                     "M3: more was handed out than granted"
                 );
+                let told = |caller: &Caller| (self.answered | self.gone) >> caller & 1 == 1;
+                assert!(boarded.iter().all(told), "I5: who was aboard a lost order is aboard the next");
                 if let Some(order) = next {
                     let flight = Flight {
                         instance,
@@ -472,6 +475,13 @@ fn model_leases() {
         "leases, losses",
         &Size { limit: 3, callers: &[&[1, 1, 1, 1]], losses: 1, leaves: 1, tiers, ..SMALL },
     );
+}
+
+#[test]
+fn model_leases_and_a_reset() {
+    let tiers = tiers(true, false, Some((2, 2)));
+    let size = Size { limit: 3, callers: &[&[1, 1, 1, 1, 1, 1]], ticks: 1, resets: 1, tiers, ..SMALL };
+    explore("leases, a reset", &size);
 }
 
 #[test]
