@@ -132,9 +132,33 @@ pub(crate) trait History {
     fn look(&self, now: Nanos) -> Self::Look<'_>;
 }
 
+// === impl Quota ===
+
+impl Quota {
+    /// All of `limit` left at `at`, for a limiter outside this crate to fill in.
+    ///
+    /// # Examples
+    /// ```
+    /// use tollgate::{Nanos, Quota};
+    ///
+    /// let mut quota = Quota::new(10, Nanos::from_secs(7));
+    /// quota.remaining = 3;
+    /// assert_eq!((quota.limit, quota.rule, quota.reset_after), (10, 0, Nanos::ZERO));
+    /// ```
+    pub const fn new(limit: u64, at: Nanos) -> Self {
+        let none = Nanos::ZERO;
+        Self { rule: 0, limit, remaining: limit, next_after: none, reset_after: none, at }
+    }
+}
+
 // === impl Denied ===
 
 impl Denied {
+    /// A refusal for `reason` with these figures.
+    pub const fn new(reason: Reason, quota: Quota) -> Self {
+        Self { reason, quota }
+    }
+
     /// The shortest wait after which the same call would pass if nobody else came; `None` if it never would.
     pub fn retry_after(&self) -> Option<Nanos> {
         match self.reason {
