@@ -3,12 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-<<<<<<< HEAD
-cargo test --workspace
+cargo test --workspace --exclude tollgate-redis
 cargo test -p tollgate --features tokio --test waiting
 cargo test -p tollgate --features tokio --doc waiting
-=======
-cargo test --workspace --exclude tollgate-redis
->>>>>>> redis
 cargo test -p tollgate --no-default-features --lib
 cargo test -p tollgate --no-default-features --features keyed --lib

@@ -45,7 +45,7 @@ use core::{
 };
 
 use tollgate::{
-    Algorithm, Config, Decision, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Rule, STATE_ALIGN,
+    Algorithm, Config, Decision, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Rules, STATE_ALIGN,
     TwoWindowConfig, WindowConfig,
 };
 #[cfg(feature = "std")]
@@ -502,8 +502,8 @@ impl<C: Config> Algorithm for Placed<'_, C> {
         unsafe { self.config.usage_at(self.state, rule, now) }
     }
 
-    fn rules(&self) -> &[Rule] {
-        self.config.rules()
+    fn rules(&self) -> Rules {
+        Rules::of(self.config.rules())
     }
 
     fn state_bytes(&self) -> usize {
