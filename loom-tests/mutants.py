@@ -214,7 +214,11 @@ MUTANTS = [
     ("counter: boundary a bucket late", "counter", WINDOW, [(
         "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
     ("counter: a glance a bucket off", "counter", WINDOW, [(
+<<<<<<< HEAD
         "self.split.pack(backs[0], rules[0].limit);", "self.split.pack(backs[0] - 1, rules[0].limit);"), (
+=======
+        "first_room: split.pack(backs[0], rules.first().limit),", "first_room: split.pack(backs[0] - 1, rules.first().limit),"), (
+>>>>>>> refs/heads/ffi
         "self.slot(bucket.checked_sub(self.backs[0])?)", "self.slot(bucket.checked_sub(self.backs[0] - 1)?)")], DIES),
     ("counter: a glance beyond its bucket", "counter", WINDOW, [(
         "if !self.split.ends_after(bucket, now) {", "if false {")], DIES),
@@ -271,7 +275,7 @@ MUTANTS = [
     ("two windows: the window before forgotten", "two windows", TWO, [(
         "1 => (rest & self.half_max, 0),", "1 => (0, 0),")], DIES),
     ("two windows: a tick late", "two windows", TWO, [(
-        "wide(seen.prev, seen.left) <= wide(room, seen.width)", "wide(seen.prev, seen.left) < wide(room, seen.width)")], DIES),
+        "wide(seen.prev, seen.left) <= wide(room, seen.width.get())", "wide(seen.prev, seen.left) < wide(room, seen.width)")], DIES),
     # --- the clock
     ("rebased: newest stored", "rebased", REBASED, [(
         "match self.newest.compare_exchange_weak(from, to, Release, Relaxed) {",
@@ -444,7 +448,10 @@ def each(copies, items, work):
 
 # What admits: for each file the models that run it. Of these functions, up to the impls named in OTHER_IMPLS.
 ADMITS = {UNIT: "log unit", COSTS: "log costs", RING: "log", LOG: "log", WINDOW: "counter"}
-OTHER_FUNCTIONS = {"builder", "width", "bytes", "clear", "look", "look_from", "rules", "max_cost"}
+OTHER_FUNCTIONS = {
+    "builder", "width", "bytes", "clear", "look", "look_from", "rules", "max_cost",
+    "accepts", "is_by", "holds", "indices", "lap_before",  # of states from elsewhere
+}
 OTHER_IMPLS = re.compile(r"^// === impl (\w*Look|\w+Builder) ===|^#\[cfg\(test\)\]", re.M)
 
 
