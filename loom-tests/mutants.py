@@ -214,11 +214,7 @@ MUTANTS = [
     ("counter: boundary a bucket late", "counter", WINDOW, [(
         "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
     ("counter: a glance a bucket off", "counter", WINDOW, [(
-<<<<<<< HEAD
-        "self.split.pack(backs[0], rules[0].limit);", "self.split.pack(backs[0] - 1, rules[0].limit);"), (
-=======
-        "first_room: split.pack(backs[0], rules.first().limit),", "first_room: split.pack(backs[0] - 1, rules.first().limit),"), (
->>>>>>> refs/heads/ffi
+        "self.split.pack(backs[0], rules.first().limit);", "self.split.pack(backs[0] - 1, rules.first().limit);"), (
         "self.slot(bucket.checked_sub(self.backs[0])?)", "self.slot(bucket.checked_sub(self.backs[0] - 1)?)")], DIES),
     ("counter: a glance beyond its bucket", "counter", WINDOW, [(
         "if !self.split.ends_after(bucket, now) {", "if false {")], DIES),
