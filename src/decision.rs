@@ -86,9 +86,9 @@ pub(crate) trait Look {
     fn wait_to_pass(&self, rule: usize, capacity: u64, cost: u64) -> Option<Nanos> {
         self.wait_to_free(rule, capacity, cost)
     }
-    /// Whether at most `keep` permits are charged to `rule`.
-    fn holds(&self, rule: usize, keep: u64) -> Option<bool> {
-        Some(self.wait(rule, keep)? == Nanos::ZERO)
+    /// Whether a call of `cost` (at most `capacity`) passes under `rule`.
+    fn passes(&self, rule: usize, capacity: u64, cost: u64) -> Option<bool> {
+        Some(self.wait_to_pass(rule, capacity, cost)? == Nanos::ZERO)
     }
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn has_room<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
         let look = history.look(now);
         let mut rules = 0..limits.rules().len();
         let all =
-            rules.try_fold(true, |all, rule| Some(all && look.holds(rule, limits.capacity(rule) - cost)?));
+            rules.try_fold(true, |all, rule| Some(all && look.passes(rule, limits.capacity(rule), cost)?));
         if let Some(all) = all {
             return all;
         }

@@ -600,8 +600,8 @@ impl Look for WindowLook<'_> {
         self.used_in(self.bucket, rule)
     }
 
-    fn holds(&self, rule: usize, keep: u64) -> Option<bool> {
-        Some(self.used_in(self.bucket, rule)? <= keep)
+    fn passes(&self, rule: usize, capacity: u64, cost: u64) -> Option<bool> {
+        Some(self.used_in(self.bucket, rule)? <= capacity - cost)
     }
 
     /// A binary search over the buckets to come: use only falls. At most log2(reach + 1) + 1 steps.
