@@ -208,7 +208,9 @@ fn ctrl_c_leaves_no_half_written_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.html");
     fs::write(&path, "the report of yesterday").unwrap();
-    let mut child = tollgate()
+    // Whoever runs the tests in the background ignores Ctrl-C, and so would what it starts.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_tollgate")])
         .args(["plan", "-", "--format", "epoch", "--html", path.to_str().unwrap()])
         .env("TMPDIR", folder.path())
         .stdin(Stdio::piped())
@@ -230,6 +232,7 @@ fn ctrl_c_leaves_no_half_written_file() {
         }
         thread::sleep(Duration::from_millis(5));
     }
+    assert!(catches());
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     drop(stdin);
