@@ -263,6 +263,7 @@ impl Planner {
             limit: limit.proposed,
             together: together.as_ref().map(|together| together.limit),
             choice: &choice,
+            alive: loads.by_key.alive().max(1),
         });
         WindowPlan {
             window_ns: loads.window,
