@@ -20,7 +20,7 @@ from oracle import SECOND, Log, Window, made, read, rfc3339, span
 
 OPTIONS = (
     {"windows": "1s,10s", "refuse_at_most": "0.1%"},
-    {"windows": "100ms,3s,1m", "refuse_at_most": "2%", "capacity": "700/s", "headroom": "25%"},
+    {"windows": "100ms,3s,1m", "refuse_at_most": "2%", "capacity": "1390/2s", "headroom": "25%"},
     {"windows": "1s", "refuse_at_most": "10%", "key": "none", "capacity": "90/m"},
     {"windows": "7ms", "refuse_at_most": "0%"},
     {"windows": "250ms", "refuse_at_most": "100%"},
@@ -133,7 +133,7 @@ def expected(requests, window, options, by_key, told):
         figures["counter"].append({"buckets": row["buckets"], "refused": [counts[0], counts[-1]]})
     if "capacity" in options:
         count, per = options["capacity"].split("/")
-        fits = int(count) * window // span(f"1{per}")
+        fits = fractions.Fraction(int(count) * window, span(per if per[0].isdigit() else f"1{per}"))
         limit = int(fits * (1 - share(options.get("headroom", "0%"))))
         counts = refusals(together, lambda: Log([(limit, window)], {}))
         figures["together"] = {"limit": limit, "refused_requests": sum(counts.values())}

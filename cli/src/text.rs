@@ -118,10 +118,12 @@ pub(crate) fn shown(text: &str) -> String {
             safe.push('…');
             break;
         }
-        // Beside the control characters, those that turn the direction of a line around.
-        if c.is_control()
-            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        // Beside the control characters, those that end a line or turn its direction around, and what is none.
+        let steers = matches!(
+            c,
+            '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        );
+        if c.is_control() || steers || matches!(c, '\u{fffe}'..='\u{ffff}') {
             safe.extend(c.escape_default());
         } else {
             safe.push(c);
@@ -183,6 +185,7 @@ mod tests {
     #[test]
     fn keys_can_not_steer_the_terminal() {
         assert_eq!(shown("a\x1b[2Jb\n\u{202e}c\u{7f}"), "a\\u{1b}[2Jb\\n\\u{202e}c\\u{7f}");
+        assert_eq!(shown("\u{61c}\u{2028}\u{ffff}"), "\\u{61c}\\u{2028}\\u{ffff}");
         assert_eq!(shown(&"é".repeat(100)), format!("{}…", "é".repeat(80)));
     }
 }

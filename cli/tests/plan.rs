@@ -83,6 +83,31 @@ fn a_key_that_stands_out_is_named() {
     assert!(!text.contains("stands out"), "{text}");
 }
 
+/// Code that somebody pastes unread must not refuse everything, or have another limit than the one in bold.
+#[test]
+fn limits_that_surprise_are_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.html");
+    let html = ["--windows", "1s", "--html", path.to_str().unwrap()];
+    let nothing = "0 per 1s for all together, from the capacity, refuses everything";
+    let another = "the code has the limit from the capacity, 9 per 1s, not the smallest, 3";
+    for (options, note) in [
+        (
+            &["--refuse-at-most", "100%"][..],
+            Some("0 per 1s keeps the share asked for, and refuses everything"),
+        ),
+        (&["--capacity", "30/m"], Some(nothing)),
+        (&["--capacity", "9/s", "--key", "none"], Some(another)),
+        (&["--capacity", "3/s", "--key", "none"], None),
+    ] {
+        let text = plan(burst(3), &[&html[..], options].concat()).out;
+        let page = fs::read_to_string(&path).unwrap();
+        assert_eq!(note.is_some(), text.contains("Notes:"), "{text}");
+        assert!(note.is_none_or(|note| text.contains(note) && page.contains(note)), "{text}");
+        assert!(!page.contains("Rust: 3 per 1s"), "the code may have another limit");
+    }
+}
+
 #[test]
 fn whole_seconds_are_noted() {
     let note = "all times are whole seconds";
@@ -247,7 +272,12 @@ fn ctrl_c_leaves_no_half_written_file() {
 #[test]
 fn what_can_not_be_done_is_said() {
     let nine = "1s,2s,3s,4s,5s,6s,7s,8s,9s";
-    let usage: [(&[&str], &str); 15] = [
+    let usage: [(&[&str], &str); 17] = [
+        (&["--capacity", "18446744073709551615/ns"], "--capacity: limit 18446744073709551615 "),
+        (
+            &["--plot", "no such.svg", "--html", "./no such.svg"],
+            "--plot and --html both name no such.svg, and one would be overwritten\n",
+        ),
         (
             &["--windows", "soon"],
             "invalid value 'soon' for '--windows <SPAN,..>': `soon` is not a span such as ",

@@ -329,7 +329,7 @@ fn what_can_not_be_done_is_said() {
     let many = ["--rule", "9/1s"].repeat(8);
     let ran = run(&[&["replay", "small.log"], many.as_slice()].concat());
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""));
-    assert_eq!(ran.err, "error: no algorithm takes these rules: log: 9 rules are more than 8\n");
+    assert_eq!(ran.err, "error: no algorithm takes these rules: log: 9 rules are not between 1 and 8\n");
     for (args, code) in
         [(&[][..], 2), (&["replay"][..], 2), (&["pay"][..], 2), (&["replay", "--help"][..], 0)]
     {

@@ -6,7 +6,7 @@ mod common;
 use std::{fs, process::Command};
 
 use common::{golden, planned};
-use tollgate::{Algorithm, Nanos};
+use tollgate::{Algorithm, Keyed, Nanos};
 
 /// What `c_is_valid` compiles against: the names that the C interface promises.
 const HEADER: &str = "\
@@ -55,12 +55,14 @@ fn the_rust_is_what_is_compiled_here() {
 #[test]
 fn the_rust_limits_as_it_says() {
     let (each, all) = (log::limiter().unwrap(), log::limiter_for_all().unwrap());
-    assert_eq!((each.algorithm().rules()[0].limit, all.algorithm().rules()[0].limit), (7, 2_000));
     let now = Nanos::from_secs(1);
-    assert_eq!((0..10).filter(|_| each.algorithm().try_acquire_at(1, now)).count(), 7);
+    let admitted = |limits: &Keyed<str>, key: &str, asked: u64| {
+        (0..asked).filter(|_| limits.try_acquire_at(key, 1, now)).count()
+    };
+    assert_eq!(["a", "b"].map(|key| admitted(each.algorithm(), key, 10)), [7, 7]);
+    assert_eq!((each.algorithm().capacity(), all.algorithm().rules()[0].limit), (4, 2_000));
     let window = window::limiter().unwrap();
-    assert_eq!(window.algorithm().rules()[0].limit, 3_000);
-    assert_eq!((0..4_000).filter(|_| window.algorithm().try_acquire_at(1, now)).count(), 3_000);
+    assert_eq!(["a", "b"].map(|key| admitted(window.algorithm(), key, 4_000)), [3_000, 3_000]);
 }
 
 #[test]

@@ -76,14 +76,15 @@ pub(crate) struct BenchJob {
 // === impl BenchArgs ===
 
 impl BenchArgs {
-    /// What these options ask for.
+    /// What these options ask for. Each number of threads counts once, where it is named first.
     pub(crate) fn job(self) -> BenchJob {
-        BenchJob {
-            threads: self.threads.iter().map(|&threads| threads as usize).collect(),
-            seconds: self.seconds,
-            names: names(&self.algorithms).0,
-            json: self.json,
+        let mut threads = Vec::new();
+        for &more in &self.threads {
+            if !threads.contains(&(more as usize)) {
+                threads.push(more as usize);
+            }
         }
+        BenchJob { threads, seconds: self.seconds, names: names(&self.algorithms).0, json: self.json }
     }
 }
 

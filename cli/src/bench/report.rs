@@ -42,7 +42,7 @@ pub(crate) fn render(report: &BenchReport, colour: bool) -> String {
     let proofs: Vec<_> = [names].into_iter().chain(proofs).collect();
     let _ = write!(
         text,
-        "Recorded at 1,000 per 10ms, counted afterwards; no window went over:\n\n{}",
+        "Recorded at 1,000 per 10ms, counted afterwards; no window went over its bound:\n\n{}",
         table(&proofs, colour)
     );
     text

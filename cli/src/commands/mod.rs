@@ -9,7 +9,7 @@ mod simulate;
 use std::{
     fs,
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use serde::Serialize;
@@ -63,17 +63,27 @@ fn check_range(input: &Options) -> Result<(), Failure> {
 
 /// Checks, before a line is read, that a file can be written and is not one of the logs.
 fn check_file(path: &Path, input: &Options) -> Result<(), Failure> {
-    let same = |log: &PathBuf| match (fs::canonicalize(log), fs::canonicalize(path)) {
-        (Ok(log), Ok(path)) => log == path,
-        _ => false,
-    };
-    if input.files.iter().any(same) {
+    if input.files.iter().any(|log| log.exists() && same_file(log, path)) {
         return Err(Failure::Usage(format!(
             "{} is one of the logs, and would be overwritten",
             path.display()
         )));
     }
     Ok(output::check(path)?)
+}
+
+/// Whether two names are those of one file that is there, or of one that is not there yet in the same folder. A device
+/// or a pipe is no file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| match fs::canonicalize(path) {
+        Ok(path) => path.is_file().then_some(path),
+        Err(_) => {
+            let folder =
+                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+        }
+    };
+    place(one).is_some_and(|one| Some(one) == place(other))
 }
 
 /// What was read, as the reports tell it.

@@ -1,13 +1,13 @@
 //! `tollgate plan`.
 
-use super::{check_file, check_range, print, told};
+use super::{check_file, check_range, print, same_file, told};
 use crate::{
     args::PlanJob,
     failure::Failure,
     input::{self, Request},
     lineup::{Name, Settings},
     output, picture,
-    plan::{Planner, WINDOWS_MAX, figures::PlanReport, html, report},
+    plan::{Planner, WINDOWS_MAX, figures::PlanReport, html, report, try_capacity},
     progress::Bar,
 };
 
@@ -56,9 +56,18 @@ fn check(job: &PlanJob) -> Result<(), Failure> {
     for &window in &job.windows {
         let settings = Settings::single(1, window, None);
         settings.build(Name::Log, 0).map_err(|why| Failure::Usage(format!("--windows: {why}")))?;
+        try_capacity(job, window).map_err(|why| Failure::Usage(format!("--capacity: {why}")))?;
     }
     for path in job.plot.iter().chain(&job.html) {
         check_file(path, &job.input)?;
+    }
+    if let (Some(plot), Some(html)) = (&job.plot, &job.html)
+        && same_file(plot, html)
+    {
+        let path = plot.display();
+        return Err(Failure::Usage(format!(
+            "--plot and --html both name {path}, and one would be overwritten"
+        )));
     }
     Ok(())
 }

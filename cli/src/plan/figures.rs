@@ -159,11 +159,14 @@ impl Peaks {
 impl Capacity {
     /// What fits into a window of this length, less the headroom, rounded down.
     pub(super) fn new(capacity: args::Capacity, headroom: Share, window: u64) -> Self {
-        let used = u128::from(Share::WHOLE - headroom.parts());
-        // Below 2^64 * 2^64 before the share; the window's part first, then the share, each rounded down once.
-        let fits = u128::from(capacity.count) * u128::from(window) / u128::from(capacity.per_ns);
-        let limit = fits.min(u128::from(u64::MAX)) * used / u128::from(Share::WHOLE);
-        Self { limit: limit as u64 }
+        let [all, per, whole, used] =
+            [capacity.count, capacity.per_ns, Share::WHOLE, Share::WHOLE - headroom.parts()].map(u128::from);
+        // Rounded down once, at the end: what the first division leaves goes into the second. More than 64 bits hold
+        // is no limit.
+        let (fits, left) = (all * u128::from(window) / per, all * u128::from(window) % per);
+        let fits = fits.min(u128::from(u64::MAX)) * used;
+        let limit = fits / whole + (fits % whole * per + left * used) / (per * whole);
+        Self { limit: u64::try_from(limit).unwrap_or(u64::MAX) }
     }
 }
 
@@ -193,6 +196,8 @@ mod tests {
         assert_eq!(limit("1200/s", "0%", 10 * SECOND), 12_000);
         assert_eq!(limit("100/m", "0%", SECOND), 1);
         assert_eq!(limit("1200/s", "100%", SECOND), 0);
+        // 1.5 a window, of which three quarters are 1.125: a whole request, not three quarters of one.
+        assert_eq!(limit("3/2s", "25%", SECOND), 1);
         assert_eq!(limit("18446744073709551615/s", "0%", 60 * SECOND), u64::MAX);
     }
 }

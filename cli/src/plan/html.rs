@@ -114,13 +114,13 @@ pub(crate) fn render(
         page.push_str("<h2>Code</h2>\n");
     }
     for window in proposed {
-        let per = format!("{} per {}", grouped(window.limit.proposed), span(window.window_ns));
+        let per = span(window.window_ns);
         for (language, code) in
             [("Rust", &window.snippet.rust), ("C", &window.snippet.c), ("TOML", &window.snippet.toml)]
         {
             let _ = writeln!(
                 page,
-                "<details open><summary>{language}: {per}</summary><pre>{}</pre></details>",
+                "<details open><summary>{language}, for windows of {per}</summary><pre>{}</pre></details>",
                 escaped(code)
             );
         }

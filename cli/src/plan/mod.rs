@@ -25,7 +25,7 @@ use crate::{
     args::PlanJob,
     input::{self, KeySpec},
     keys::Keys,
-    lineup::{Name, Settings},
+    lineup::{Name, Settings, Unfit},
     load::Load,
     picture::{BucketRow, Buckets, Cdf, Occupancy, Panel, Series, Traffic},
     replay::{Replay, Stopped, Verdict},
@@ -98,6 +98,18 @@ struct Trial {
     near: Vec<Option<u32>>,
     /// What each entry behind the log has.
     buckets: Vec<u64>,
+}
+
+/// Tries whether the limit that the capacity leaves in a window can be had; it can without a capacity.
+///
+/// # Errors
+/// [`Unfit`] if the algorithm that the code would have does not take it.
+pub(crate) fn try_capacity(job: &PlanJob, window: u64) -> Result<(), Unfit> {
+    let Some(capacity) = job.capacity else { return Ok(()) };
+    let limit = Capacity::new(capacity, job.headroom, window).limit;
+    let buckets = choice::buckets_for_all(limit, window);
+    let name = if buckets.is_some() { Name::Window } else { Name::Log };
+    Settings::single(limit, window, buckets).build(name, 0).map(drop)
 }
 
 // === impl Planner ===
@@ -251,6 +263,7 @@ impl Planner {
             limit: limit.proposed,
             together: together.as_ref().map(|together| together.limit),
             choice: &choice,
+            alive: loads.by_key.alive().max(1),
         });
         WindowPlan {
             window_ns: loads.window,

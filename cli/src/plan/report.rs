@@ -183,6 +183,9 @@ pub(crate) fn notes(report: &PlanReport<'_>, plan: &Plan) -> Vec<String> {
         notes
             .push("no request was read, so nothing is proposed (a limit of 0 refuses everything)".to_owned());
     }
+    for window in report.windows.iter().filter(|_| report.input.requests > 0) {
+        notes.extend(warnings(window, report));
+    }
     for window in report.windows {
         if let Some(outlier) = &window.outlier
             && report.input.keys > 1
@@ -205,6 +208,27 @@ pub(crate) fn notes(report: &PlanReport<'_>, plan: &Plan) -> Vec<String> {
     }
     notes.extend(input_notes(&report.input));
     notes
+}
+
+/// What must not be pasted unread: a limit of 0, and code that has another limit than the proposed one.
+fn warnings(window: &WindowPlan, report: &PlanReport<'_>) -> Vec<String> {
+    let (per, proposed) = (span(window.window_ns), window.limit.proposed);
+    let mut warnings = Vec::new();
+    if proposed == 0 {
+        warnings.push(format!("0 per {per} keeps the share asked for, and refuses everything"));
+    }
+    let Some(together) = &window.together else { return warnings };
+    if together.limit == 0 {
+        warnings.push(format!("0 per {per} for all together, from the capacity, refuses everything"));
+    }
+    if report.key == "none" && together.limit != proposed {
+        warnings.push(format!(
+            "the code has the limit from the capacity, {} per {per}, not the smallest, {}",
+            grouped(together.limit),
+            grouped(proposed)
+        ));
+    }
+    warnings
 }
 
 /// An algorithm, and its buckets if it has any.

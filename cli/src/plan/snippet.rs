@@ -17,6 +17,8 @@ pub(super) struct Wanted<'a> {
     /// The limit for all keys together, if there is a capacity.
     pub(super) together: Option<u64>,
     pub(super) choice: &'a Choice,
+    /// The most keys that were alive at once.
+    pub(super) alive: u64,
 }
 
 /// One limit in a snippet.
@@ -26,6 +28,8 @@ struct Part<'a> {
     key: &'a str,
     limit: u64,
     buckets: Option<u64>,
+    /// Room for so many keys; `None`: there is but one limiter.
+    keys: Option<u64>,
 }
 
 /// The proposed limit in Rust, C and TOML. With a capacity a second limit, for all together, follows; it is the only
@@ -37,6 +41,7 @@ pub(super) fn write(wanted: &Wanted<'_>) -> Snippet {
         key: "none",
         limit,
         buckets,
+        keys: None,
     };
     // One log, however long, is nothing beside the keys.
     let together = wanted.together.map(|limit| all(limit, choice::buckets_for_all(limit, wanted.window)));
@@ -47,7 +52,9 @@ pub(super) fn write(wanted: &Wanted<'_>) -> Snippet {
             // A key may hold what ends a comment.
             let whose = format!("for each key ({})", plain(key));
             let buckets = wanted.choice.buckets;
-            parts.push(Part { name: "limiter", whose, key, limit: wanted.limit, buckets });
+            // More may come than came.
+            let keys = Some(wanted.alive.saturating_mul(2));
+            parts.push(Part { name: "limiter", whose, key, limit: wanted.limit, buckets, keys });
             parts.extend(together);
         }
     }
@@ -61,6 +68,7 @@ pub(super) fn write(wanted: &Wanted<'_>) -> Snippet {
 fn rust(parts: &[Part<'_>], window: u64) -> String {
     let mut names = vec!["ConfigError", "Limiter", "Precise"];
     names.extend(parts.iter().map(Part::kind));
+    names.extend(parts.iter().filter_map(|part| part.keys).map(|_| "Keyed"));
     names.sort_unstable();
     names.dedup();
     let mut code = format!("use std::time::Duration;\nuse tollgate::{{{}}};\n", names.join(", "));
@@ -70,17 +78,27 @@ fn rust(parts: &[Part<'_>], window: u64) -> String {
             Some(buckets) => format!("buckets({buckets})"),
             None => "max_cost(1)".to_owned(),
         };
+        let builder = format!("{kind}::builder({}, window).{build}", underscored(part.limit));
+        let (room, limits, made) = match part.keys {
+            Some(keys) => (
+                format!(", with room for {}", text::count(keys, "key")),
+                "Keyed<str>".to_owned(),
+                format!(
+                    "let each = {builder}.config()?;\n    Ok(Limiter::precise(Keyed::builder(each, {}).build()?))",
+                    underscored(keys)
+                ),
+            ),
+            None => (String::new(), kind.to_owned(), format!("Ok(Limiter::precise({builder}.build()?))")),
+        };
         let _ = write!(
             code,
-            "\n/// {} per {}, {}.\npub fn {}() -> Result<Limiter<{kind}, Precise>, ConfigError> {{\n    \
-             let window = Duration::from_nanos({});\n    \
-             Ok(Limiter::precise({kind}::builder({}, window).{build}.build()?))\n}}\n",
+            "\n/// {} per {}, {}{room}.\npub fn {}() -> Result<Limiter<{limits}, Precise>, ConfigError> {{\n    \
+             let window = Duration::from_nanos({});\n    {made}\n}}\n",
             text::grouped(part.limit),
             text::span(window),
             part.whose,
             part.name,
             underscored(window),
-            underscored(part.limit),
         );
     }
     code
@@ -162,9 +180,13 @@ mod tests {
         let choice =
             Choice { algorithm: "log", buckets: None, bytes_per_key: 8, bytes: 8, why: String::new() };
         let key = "regex:*/ x \"\\\n";
-        let snippet = write(&Wanted { key, window: 7, limit: 3, together: None, choice: &choice });
+        let snippet = write(&Wanted { key, window: 7, limit: 3, together: None, choice: &choice, alive: 4 });
         assert!(snippet.c.contains("/* 3 per 7ns, for each key (regex: x \"). */"), "{}", snippet.c);
-        assert!(snippet.rust.contains("/// 3 per 7ns, for each key (regex: x \").\n"), "{}", snippet.rust);
+        assert!(
+            snippet.rust.contains("/// 3 per 7ns, for each key (regex: x \"), with room for 8 keys.\n"),
+            "{}",
+            snippet.rust
+        );
         assert!(snippet.toml.contains("key = \"regex:*/ x \\\"\\\\\\u000A\"\n"), "{}", snippet.toml);
     }
 }

@@ -59,11 +59,12 @@ impl FromStr for Arrivals {
             }
             "flash-sale" => Self::Poisson(fields.flash_sale()?),
             "burst" => Self::Volley(fields.volley("a volley: burst:40/2s", |_| Ok(Pattern::Burst))?),
-            // A share is told in thousand-millionths.
             "edge-attack" => Self::Volley(fields.volley("a limit: edge-attack:500/1s", |fields| {
-                let jitter =
-                    fields.take("jitter", |text| within(text, parse_share(text)?.parts(), 0, JITTER_MAX))?;
-                let jitter = jitter.unwrap_or(parse_share("2%")?.parts());
+                let jitter = |text: &str| match parse_share(text)?.parts() {
+                    parts @ 0..=JITTER_MAX => Ok(parts),
+                    _ => Err(format!("`{text}` is not between 0% and 50%")),
+                };
+                let jitter = fields.take("jitter", jitter)?.unwrap_or(parse_share("2%")?.parts());
                 Ok(Pattern::EdgeAttack { jitter: jitter as f64 / Share::WHOLE as f64 })
             })?),
             kind => {
@@ -85,6 +86,9 @@ impl<'a> Fields<'a> {
         let mut fields = Fields { kind, first: None, named: Vec::new() };
         for (place, setting) in settings.split(',').filter(|setting| !setting.is_empty()).enumerate() {
             match setting.split_once('=') {
+                Some((name, _)) if fields.named.iter().any(|(named, _)| *named == name.trim()) => {
+                    return Err(format!("`{}` is set twice", name.trim()));
+                }
                 Some((name, value)) => fields.named.push((name.trim(), value.trim())),
                 None if place == 0 => fields.first = Some(setting.trim()),
                 None => return Err(format!("`{setting}` is not a setting such as senders=100")),
@@ -150,8 +154,9 @@ impl<'a> Fields<'a> {
         what: &str,
         pattern: impl Fn(&mut Self) -> Result<Pattern, String>,
     ) -> Result<Volley, String> {
-        let Capacity { count, per_ns } = self.first(what, parse_rate)?;
+        let rate @ Capacity { count, per_ns } = self.first(what, parse_rate)?;
         within(&count.to_string(), count, 1, VOLLEY_MAX)?;
+        per_second(rate)?;
         Ok(Volley { count, span: per_ns, senders: self.count("senders", 100)?, pattern: pattern(self)? })
     }
 
@@ -196,14 +201,17 @@ mod tests {
             ("poisson:2/1ns", "2000000000 a second is more than 1000000000"),
             ("poisson:5/s,senders=0", "senders: `0` is not between 1 and 100000000"),
             ("poisson:5/s,senders=-1", "senders: `-1` is not a whole number"),
+            ("poisson:5/s,senders=5,senders=6", "`senders` is set twice"),
             ("poisson:5/s,swing=9%", "poisson has no setting `swing`"),
             ("poisson:5/s,fast", "`fast` is not a setting such as senders=100"),
             ("diurnal:5/s,swing=101%", "swing: `101%` is not a share from 0% to 100%"),
             ("diurnal:5/s,day=0s", "day: `0s` is not above 0"),
             ("burst:40", "`40` is not a rate"),
             ("burst:10000001/1s", "`10000001` is not between 1 and 10000000"),
+            ("burst:2/1ns", "2000000000 a second is more than 1000000000"),
+            ("edge-attack:2/1ns", "2000000000 a second is more than 1000000000"),
             ("edge-attack:500/1s,jitter=x", "jitter: `x` is not a share"),
-            ("edge-attack:500/1s,jitter=51%", "jitter: `51%` is not between 0 and 500000000"),
+            ("edge-attack:500/1s,jitter=51%", "jitter: `51%` is not between 0% and 50%"),
             ("flash-sale", "flash-sale needs base=RATE"),
             ("flash-sale:base=5/s,users=9,abusers=10", "abusers: `10` is not between 0 and 9"),
             ("flash-sale:base=5/s,abusers=101%", "abusers: `101%` is not a share"),

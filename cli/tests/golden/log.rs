@@ -1,10 +1,11 @@
 use std::time::Duration;
-use tollgate::{ConfigError, Limiter, Log, Precise};
+use tollgate::{ConfigError, Keyed, Limiter, Log, Precise};
 
-/// 7 per 1s, for each key (client).
-pub fn limiter() -> Result<Limiter<Log, Precise>, ConfigError> {
+/// 7 per 1s, for each key (client), with room for 4 keys.
+pub fn limiter() -> Result<Limiter<Keyed<str>, Precise>, ConfigError> {
     let window = Duration::from_nanos(1_000_000_000);
-    Ok(Limiter::precise(Log::builder(7, window).max_cost(1).build()?))
+    let each = Log::builder(7, window).max_cost(1).config()?;
+    Ok(Limiter::precise(Keyed::builder(each, 4).build()?))
 }
 
 /// 2,000 per 1s, for all together.
