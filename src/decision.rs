@@ -326,7 +326,8 @@ fn read_quota(limits: &impl Limits, look: &impl Look) -> Option<Quota> {
     Some(Quota { rule: tightest, limit, remaining, next_after, reset_after, at: look.at() })
 }
 
-/// The verdict of one look on `cost` permits. `None`: the history moved on.
+/// The verdict of one look on `cost` permits. `None`: the history moved on. Not inlined, as `quota`.
+#[inline(never)]
 fn judge(limits: &impl Limits, look: &impl Look, cost: u64) -> Option<Decision> {
     let quota = read_quota(limits, look)?;
     let (mut refusing, mut retry_after) = (0, Nanos::ZERO);
