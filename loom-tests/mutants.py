@@ -136,7 +136,7 @@ MUTANTS = [
     ("costs: no clamp to the newest time", "log costs", COSTS, [(
         "    let at = now.max(newest.time);\n    if !log", "    let at = now;\n    if !log")], DIES),
     ("costs: no clamp in what a glance admits", "log costs", COSTS, [(
-        "let next = next(log, &newest, cost, now.max(time));", "let next = next(log, &newest, cost, now);")], DIES),
+        "was.wrapping_add((at - newest.time).as_nanos());", "was.wrapping_add(at.as_nanos().wrapping_sub(newest.time.as_nanos()));")], DIES),
     ("costs: cost ignored in the look-back", "log costs", COSTS, [(
         "let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);",
         "let _ = cost; let pos = log.ring.back(newest.end(log), rule.limit);")], DIES),

@@ -75,7 +75,7 @@ pub(super) fn glance(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
 #[inline(never)]
 fn fill_and_admit(log: OnLog<'_>, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
     let newest = Newest { seen, time };
-    let next = next(log, &newest, cost, now.max(time));
+    let next = next(log, &newest, cost, now);
     match (next, fill_last(log, &newest)) {
         (Some(next), Some(true)) => claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost)),
         _ => take(log, now, cost),
@@ -139,12 +139,13 @@ fn pack(log: OnLog<'_>, upper: u64, end: Pos) -> Head {
     Head(upper << log.pos_bits | end.0)
 }
 
-/// The head after `cost` permits at `at`. `None`: the present base can not express that time.
+/// The head after `cost` permits at `at`, or at the newest time if that is later. `None`: the present base can not
+/// express that time.
 #[inline(always)]
 fn next(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
     let end = log.ring.ahead(newest.end(log), cost);
     let was = upper(log, newest.seen);
-    let is = was.wrapping_add((at - newest.time).as_nanos());
+    let is = was.wrapping_add((at - newest.time).as_nanos()); // The difference saturates.
     ((was ^ is) <= log.span_mask).then(|| pack(log, is, end)) // Else it would leave the bank.
 }
 
