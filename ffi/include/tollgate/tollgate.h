@@ -586,20 +586,22 @@ TOLLGATE_API int tollgate_size(const struct tollgate_config_t *config, size_t *o
 
 /**
  * Makes a limiter in the caller's memory: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros or holding
- * a limiter of this very configuration, which is then the one (and read through, as by `tollgate_attach_in`). The memory may be shared by processes (`MAP_SHARED`).
+ * a limiter of this very configuration, which is then the one. The memory may be shared by processes (`MAP_SHARED`).
  * Any number of threads and processes may call this at once, with the same configuration: they help one another, and a
  * process that dies in the middle leaves work that the next call finishes. There is nothing to destroy: the limiter is
  * the memory, and holds nothing else.
  *
- * Errors, which leave `*out` alone:
+ * Errors, which leave `*out` and the memory alone:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
  * - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
  * - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
  * - TOLLGATE_E_CLOCK: a clock of one process.
  * - TOLLGATE_E_MAGIC: the memory holds something else.
  * - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
- * - TOLLGATE_E_CONFIG: it holds one of another configuration.
- * - TOLLGATE_E_CORRUPT: it is not zeros; or it holds one whose state calls did not make, or that `tollgate_create` made.
+ * - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or its first 768 bytes are not zeros.
+ * - TOLLGATE_E_CORRUPT: what follows those is a state that no calls make; or `tollgate_create` made what it holds.
+ *
+ * Cost: reads all of the limiter's memory.
  *
  * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
  * is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
