@@ -130,23 +130,26 @@
 
 /**
  * The sliding-window counter. Rules: 1 to 8. Lock-free. `buckets`: buckets of the shortest window (default 10); every
- * window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`.
+ * window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`. The limit is at most
+ * about the nanoseconds of a bucket: 134,217,727 for a second in 10 buckets; less where windows differ.
  */
 #define TOLLGATE_WINDOW 2
 
 /**
- * The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase.
+ * The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase. The limit is at
+ * most about twice the nanoseconds of the window: 2,147,483,647 for a second.
  */
 #define TOLLGATE_FIXED 3
 
 /**
- * The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase.
+ * The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase. The limit is at most about the
+ * square root of twice the nanoseconds of the window: 32,767 for a second, 262,143 for a minute.
  */
 #define TOLLGATE_TWO_WINDOW 4
 
 /**
  * The generic cell rate algorithm: `limit` permits per window, coming back one by one. One rule. Lock-free. `burst`:
- * how many may be taken at once (default: the limit).
+ * how many may be taken at once (default: the limit). The limit is at most one permit a nanosecond.
  */
 #define TOLLGATE_GCRA 5
 
@@ -162,7 +165,8 @@
 
 /**
  * The leaky bucket as a queue: `tollgate_reserve` tells how long to wait. One rule. Lock-free. `burst`: how many may
- * queue, beside the one in service (default: the limit); 0 can not be asked for. By `tollgate_create` alone.
+ * queue, beside the one in service (default: the limit); 0 can not be asked for. The limit is at most one permit a
+ * nanosecond. By `tollgate_create` alone.
  */
 #define TOLLGATE_PACING 6
 
@@ -790,9 +794,9 @@ TOLLGATE_NOEXCEPT;
 /**
  * Tells what was counted. Set `out->struct_size` before.
  *
- * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as every
- * function of this section.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made without
- * `TOLLGATE_STATS`.
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+ * `tollgate_reset`, and of `out`.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made
+ * without `TOLLGATE_STATS`.
  *
  * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
  */
