@@ -191,6 +191,8 @@ step_consumers() {
     # The library without the clocks, which needs libc alone.
     run env PREFIX="$work/no_std" ffi/install.sh --no-default-features
     consumers "$work/no_std" "$work/no_std/lib"
+    run gcc -std=gnu11 "${warnings[@]}" -I"$prefix/include" "$programs/two_builds.c" -o "$work/two_builds" -ldl
+    run "$work/two_builds" "$prefix/lib/libtollgate.so" "$work/no_std/lib/libtollgate.so"
 }
 
 step_examples() {

@@ -277,7 +277,10 @@ impl Handle {
         }
         let config = self.config();
         let plan = config.plan().map_err(|_| TOLLGATE_E_CORRUPT)?;
-        crate::clock::serves(config.clock, true).map_err(|_| TOLLGATE_E_CORRUPT)?;
+        crate::clock::serves(config.clock, true).map_err(|status| match status {
+            TOLLGATE_E_UNSUPPORTED => status,
+            _ => TOLLGATE_E_CORRUPT,
+        })?;
         let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_CORRUPT)?;
         let frozen = Frozen::new(&config, derived, state_bytes).ok_or(TOLLGATE_E_CORRUPT)?;
         if !self.is_callers() || self.holds(&frozen).is_err() {

@@ -280,7 +280,7 @@ typedef enum tollgate_status {
      */
     TOLLGATE_E_MAGIC = -11,
     /**
-     * This memory holds a limiter of another layout: of another version, byte order or library.
+     * This memory holds a limiter of another layout version.
      */
     TOLLGATE_E_LAYOUT = -12,
     /**
@@ -627,6 +627,7 @@ TOLLGATE_NOEXCEPT;
  * - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
  * - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
  * - TOLLGATE_E_CORRUPT: a limiter that contradicts itself, or a state that no calls make. Memory is trusted from here on.
+ * - TOLLGATE_E_UNSUPPORTED: a clock that this library was built without.
  *
  * Cost: reads all of the limiter's memory.
  *
