@@ -136,6 +136,7 @@ impl<'a> Frozen<'a> {
     }
 
     /// The word at `at`.
+    #[inline(never)]
     fn word(&self, at: usize) -> u64 {
         let of = |list: &[u64], start: usize| list.get(at.checked_sub(start)? / 8).copied();
         match at {
@@ -153,6 +154,7 @@ impl<'a> Frozen<'a> {
     }
 
     /// A digest of the words, never 0. That of another configuration is another, but for one in 2^63.
+    #[inline(never)]
     fn seal(&self) -> u64 {
         let digest = self.words().fold(0, |digest: u64, (_, word)| {
             let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -249,7 +251,7 @@ impl Handle {
             return Ok(());
         }
         // What is in the way is seen before anything is written.
-        if !frozen.words().chain([(SEAL_AT, frozen.seal())]).all(|(at, word)| self.may_put(at, word)) {
+        if !frozen.words().all(|(at, word)| self.may_put(at, word)) {
             return Err(TOLLGATE_E_CONFIG);
         }
         self.put(SEAL_AT, frozen.seal())?;
@@ -297,6 +299,7 @@ impl Handle {
     ///
     /// # Safety
     /// A state of this plan has room in the memory.
+    #[inline(never)]
     pub(crate) unsafe fn is_sound(self, plan: &Plan) -> bool {
         // SAFETY: the contract of this function.
         unsafe { plan.accepts(self.state()) }
@@ -308,6 +311,7 @@ impl Handle {
     }
 
     /// The configuration as the caller gave it.
+    #[inline(never)]
     pub(crate) fn config(self) -> tollgate_config_t {
         let mut words = [0; CONFIG_WORDS];
         for (i, word) in words.iter_mut().enumerate() {
