@@ -12,6 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 programs=ffi/tests/programs
 warnings=(-Wall -Wextra -Wpedantic -Werror)
+strict=("${warnings[@]}" -Wconversion)
 prefix=$work/prefix
 
 # Prints a command, then runs it.
@@ -34,15 +35,15 @@ step_headers() {
     local compiler standard
     for compiler in gcc clang; do
         for standard in c99 c11 c17; do
-            run "$compiler" -std=$standard "${warnings[@]}" -I"$prefix/include" -fsyntax-only ffi/tests/headers/tollgate_h.c
+            run "$compiler" -std=$standard "${strict[@]}" -I"$prefix/include" -fsyntax-only ffi/tests/headers/tollgate_h.c
         done
         for standard in c++11 c++14 c++17 c++20 c++2b; do
-            run "$compiler" -x c++ -std=$standard "${warnings[@]}" -I"$prefix/include" -fsyntax-only ffi/tests/headers/tollgate_h.c
+            run "$compiler" -x c++ -std=$standard "${strict[@]}" -I"$prefix/include" -fsyntax-only ffi/tests/headers/tollgate_h.c
         done
         for standard in c++14 c++17 c++20 c++2b; do
-            run "$compiler" -x c++ -std=$standard "${warnings[@]}" -I"$prefix/include" -fsyntax-only ffi/tests/headers/tollgate_hpp.cpp
+            run "$compiler" -x c++ -std=$standard "${strict[@]}" -I"$prefix/include" -fsyntax-only ffi/tests/headers/tollgate_hpp.cpp
         done
-        run "$compiler" -x c++ -std=c++14 -fno-exceptions -fno-rtti "${warnings[@]}" -I"$prefix/include" -fsyntax-only \
+        run "$compiler" -x c++ -std=c++14 -fno-exceptions -fno-rtti "${strict[@]}" -I"$prefix/include" -fsyntax-only \
             ffi/tests/headers/tollgate_hpp.cpp
     done
 }
@@ -190,6 +191,8 @@ step_consumers() {
     # The library without the clocks, which needs libc alone.
     run env PREFIX="$work/no_std" ffi/install.sh --no-default-features
     consumers "$work/no_std" "$work/no_std/lib"
+    run gcc -std=gnu11 "${warnings[@]}" -I"$prefix/include" "$programs/two_builds.c" -o "$work/two_builds" -ldl
+    run "$work/two_builds" "$prefix/lib/libtollgate.so" "$work/no_std/lib/libtollgate.so"
 }
 
 step_examples() {

@@ -256,7 +256,9 @@ impl Rules {
         self.list[0]
     }
 
-    /// Checks the number of rules and each rule.
+    /// Checks the number of rules and each rule. Once, not in each place: the C library has a budget. So are the two
+    /// below.
+    #[inline(never)]
     pub(crate) fn validate(self) -> Result<Self, ConfigError> {
         self.expect_at_most(RULES_MAX)?;
         self.iter().try_for_each(|rule| rule.validate())?;
@@ -286,11 +288,13 @@ impl Rules {
     }
 
     /// The smallest limit: no cost above it can ever pass.
+    #[inline(never)]
     pub(crate) fn least_limit(&self) -> u64 {
         self.iter().map(|rule| rule.limit).min().unwrap_or(0)
     }
 
     /// The largest limit: how far back a history must reach.
+    #[inline(never)]
     pub(crate) fn largest_limit(&self) -> u64 {
         self.iter().map(|rule| rule.limit).max().unwrap_or(0)
     }

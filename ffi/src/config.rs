@@ -19,21 +19,25 @@ pub const TOLLGATE_CONFIG_SIZE: u32 = 200;
 /// The exact sliding-window log. Rules: 1 to 8. Lock-free; 8 bytes for each permit of the largest limit (at most 2^30).
 pub const TOLLGATE_LOG: u32 = 1;
 /// The sliding-window counter. Rules: 1 to 8. Lock-free. `buckets`: buckets of the shortest window (default 10); every
-/// window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`.
+/// window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`. The limit is at most
+/// about the nanoseconds of a bucket: 134,217,727 for a second in 10 buckets; less where windows differ.
 pub const TOLLGATE_WINDOW: u32 = 2;
-/// The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase.
+/// The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase. The limit is at
+/// most about twice the nanoseconds of the window: 2,147,483,647 for a second.
 pub const TOLLGATE_FIXED: u32 = 3;
-/// The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase.
+/// The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase. The limit is at most about the
+/// square root of twice the nanoseconds of the window: 32,767 for a second, 262,143 for a minute.
 pub const TOLLGATE_TWO_WINDOW: u32 = 4;
 /// The generic cell rate algorithm: `limit` permits per window, coming back one by one. One rule. Lock-free. `burst`:
-/// how many may be taken at once (default: the limit).
+/// how many may be taken at once (default: the limit). The limit is at most one permit a nanosecond.
 pub const TOLLGATE_GCRA: u32 = 5;
 /// The token bucket: GCRA, where `burst` is the capacity.
 pub const TOLLGATE_TOKEN_BUCKET: u32 = 5;
 /// The leaky bucket as a meter: GCRA, where `burst` is the size of the bucket.
 pub const TOLLGATE_LEAKY_BUCKET: u32 = 5;
 /// The leaky bucket as a queue: `tollgate_reserve` tells how long to wait. One rule. Lock-free. `burst`: how many may
-/// queue, beside the one in service (default: the limit); 0 can not be asked for. By `tollgate_create` alone.
+/// queue, beside the one in service (default: the limit); 0 can not be asked for. The limit is at most one permit a
+/// nanosecond. By `tollgate_create` alone.
 pub const TOLLGATE_PACING: u32 = 6;
 /// The log in 4 bytes a permit, exact to a tick. One rule. TAKES A LOCK. `buckets`: ticks of the window, at most 2^30 - 1,
 /// of which the window must be a multiple (default: the finest decimal tick). By `tollgate_create` alone.

@@ -24,14 +24,15 @@
 //!
 //! I1 holds however many initialise at once, and wherever one of them dies: each word is put by a CAS from 0 to a value
 //! that all of them know, so whoever comes late finds it there and writes nothing; zeros are not written; and who has
-//! another configuration stops at the seal. The state is not touched: zeros are a fresh one.
+//! another configuration stops at the seal. The state is not touched: zeros are a fresh one. It is looked at before the
+//! first word is put, so that a limiter never stands around a state that calls would not come back from.
 //!
 //! # Memory order
 //! | id | site              | order   | pairs with | because                                                    |
 //! |----|-------------------|---------|------------|------------------------------------------------------------|
 //! | O1 | magic, CAS        | Release | O2         | publishes every word before the state                      |
 //! | O2 | magic, load       | Acquire | O1         | whoever sees it may read them as plain memory (I1)          |
-//! | O3 | the words, CAS    | AcqRel  | itself     | whoever finds a word that another put may publish it, too   |
+//! | O3 | words, load, CAS  | AcqRel  | itself     | whoever finds a word that another put may publish it, too   |
 //! | O4 | the words, load   | Relaxed | none       | after O2, or only compared                                  |
 //!
 //! A caller of the hot path was handed the limiter by one that saw the magic, so it need not look for it.
@@ -56,8 +57,8 @@ use crate::config::{TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL};
 
 use crate::{
     config::{
-        CONFIG_WORDS, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_PACING, TOLLGATE_TWO_WINDOW,
-        TOLLGATE_WINDOW, tollgate_config_t,
+        CONFIG_WORDS, Plan, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_PACING,
+        TOLLGATE_TWO_WINDOW, TOLLGATE_WINDOW, tollgate_config_t,
     },
     status::tollgate_status::{self, *},
     version::TOLLGATE_LAYOUT_VERSION,
@@ -135,6 +136,7 @@ impl<'a> Frozen<'a> {
     }
 
     /// The word at `at`.
+    #[inline(never)]
     fn word(&self, at: usize) -> u64 {
         let of = |list: &[u64], start: usize| list.get(at.checked_sub(start)? / 8).copied();
         match at {
@@ -152,6 +154,7 @@ impl<'a> Frozen<'a> {
     }
 
     /// A digest of the words, never 0. That of another configuration is another, but for one in 2^63.
+    #[inline(never)]
     fn seal(&self) -> u64 {
         let digest = self.words().fold(0, |digest: u64, (_, word)| {
             let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -219,22 +222,37 @@ impl Handle {
         }
     }
 
-    /// Puts a word, or finds it put.
+    /// Puts a word, or finds it put: whoever comes late does not even try to write.
     fn put(self, at: usize, value: u64) -> Result<(), tollgate_status> {
         let word = self.word(at);
-        let found = if value == 0 {
-            word.load(Relaxed) // O4
-        } else {
-            word.compare_exchange(0, value, AcqRel, Acquire).map_or_else(|found| found, |_| value) // O3
-        };
+        let mut found = word.load(Acquire); // O3
+        if found == 0 && value != 0 {
+            found = word.compare_exchange(0, value, AcqRel, Acquire).map_or_else(|found| found, |_| value); // O3
+        }
         if found == value { Ok(()) } else { Err(TOLLGATE_E_CONFIG) }
     }
 
-    /// Makes a limiter of zeros, or finishes what others began (I1).
-    pub(crate) fn settle(self, frozen: &Frozen<'_>) -> Result<(), tollgate_status> {
-        match self.is_ready() {
-            Err(TOLLGATE_E_NOT_READY) => {}
-            other => return other.and_then(|()| self.holds(frozen)),
+    /// Whether a word is still to be put, or is.
+    fn may_put(self, at: usize, value: u64) -> bool {
+        [0, value].contains(&self.word(at).load(Relaxed)) // O4
+    }
+
+    /// Makes a limiter of zeros, or finishes what others began (I1), around a state that was looked at before: `is_sound`
+    /// if calls may use it.
+    pub(crate) fn settle(self, frozen: &Frozen<'_>, is_sound: bool) -> Result<(), tollgate_status> {
+        let is_made = match self.is_ready() {
+            Err(TOLLGATE_E_NOT_READY) => false,
+            other => other.and_then(|()| self.holds(frozen)).map(|()| true)?,
+        };
+        if !is_sound {
+            return Err(TOLLGATE_E_CORRUPT);
+        }
+        if is_made {
+            return Ok(());
+        }
+        // What is in the way is seen before anything is written.
+        if !frozen.words().all(|(at, word)| self.may_put(at, word)) {
+            return Err(TOLLGATE_E_CONFIG);
         }
         self.put(SEAL_AT, frozen.seal())?;
         frozen.words().try_for_each(|(at, word)| self.put(at, word))?;
@@ -261,7 +279,10 @@ impl Handle {
         }
         let config = self.config();
         let plan = config.plan().map_err(|_| TOLLGATE_E_CORRUPT)?;
-        crate::clock::serves(config.clock, true).map_err(|_| TOLLGATE_E_CORRUPT)?;
+        crate::clock::serves(config.clock, true).map_err(|status| match status {
+            TOLLGATE_E_UNSUPPORTED => status,
+            _ => TOLLGATE_E_CORRUPT,
+        })?;
         let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_CORRUPT)?;
         let frozen = Frozen::new(&config, derived, state_bytes).ok_or(TOLLGATE_E_CORRUPT)?;
         if !self.is_callers() || self.holds(&frozen).is_err() {
@@ -270,8 +291,18 @@ impl Handle {
         if frozen.bytes() > len {
             return Err(TOLLGATE_E_SIZE);
         }
-        // SAFETY: contract of `accepts`: so long is the memory.
-        if unsafe { plan.accepts(self.state()) } { Ok(()) } else { Err(TOLLGATE_E_CORRUPT) }
+        // SAFETY: the contract of this function, and so long is the memory.
+        if unsafe { self.is_sound(&plan) } { Ok(()) } else { Err(TOLLGATE_E_CORRUPT) }
+    }
+
+    /// Whether the state, from wherever it came, would keep a call inside of it.
+    ///
+    /// # Safety
+    /// A state of this plan has room in the memory.
+    #[inline(never)]
+    pub(crate) unsafe fn is_sound(self, plan: &Plan) -> bool {
+        // SAFETY: the contract of this function.
+        unsafe { plan.accepts(self.state()) }
     }
 
     /// Whether the words of memory of our own are 0, as in any other.
@@ -280,6 +311,7 @@ impl Handle {
     }
 
     /// The configuration as the caller gave it.
+    #[inline(never)]
     pub(crate) fn config(self) -> tollgate_config_t {
         let mut words = [0; CONFIG_WORDS];
         for (i, word) in words.iter_mut().enumerate() {

@@ -75,7 +75,7 @@ pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *m
         // SAFETY: the contract of this function.
         let config = unsafe { read(config) }?;
         let out = place(out)?;
-        let bytes = with_frozen(&config, |frozen| Ok(frozen.bytes()))?;
+        let bytes = with_frozen(&config, |_, frozen| Ok(frozen.bytes()))?;
         // SAFETY: the contract of this function: writable.
         unsafe { out.write(bytes) };
         Ok(())
@@ -83,20 +83,22 @@ pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *m
 }
 
 /// Makes a limiter in the caller's memory: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros or holding
-/// a limiter of this very configuration, which is then the one (and read through, as by `tollgate_attach_in`). The memory may be shared by processes (`MAP_SHARED`).
+/// a limiter of this very configuration, which is then the one. The memory may be shared by processes (`MAP_SHARED`).
 /// Any number of threads and processes may call this at once, with the same configuration: they help one another, and a
 /// process that dies in the middle leaves work that the next call finishes. There is nothing to destroy: the limiter is
 /// the memory, and holds nothing else.
 ///
-/// Errors, which leave `*out` alone:
+/// Errors, which leave `*out` and the memory alone:
 /// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
 /// - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
 /// - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
 /// - TOLLGATE_E_CLOCK: a clock of one process.
 /// - TOLLGATE_E_MAGIC: the memory holds something else.
 /// - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
-/// - TOLLGATE_E_CONFIG: it holds one of another configuration.
-/// - TOLLGATE_E_CORRUPT: it is not zeros; or it holds one whose state calls did not make, or that `tollgate_create` made.
+/// - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or its first 768 bytes are not zeros.
+/// - TOLLGATE_E_CORRUPT: what follows those is a state that no calls make; or `tollgate_create` made what it holds.
+///
+/// Cost: reads all of the limiter's memory.
 ///
 /// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
 /// is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
@@ -112,16 +114,16 @@ pub unsafe extern "C" fn tollgate_init_in(
         // SAFETY: the contract of this function.
         let config = unsafe { read(config) }?;
         let out = place(out)?;
-        with_frozen(&config, |frozen| {
+        with_frozen(&config, |plan, frozen| {
             if len < frozen.bytes() {
                 return Err(TOLLGATE_E_SIZE);
             }
             if !handle.is_callers() {
                 return Err(TOLLGATE_E_CORRUPT);
             }
-            let was_ready = handle.is_ready().is_ok();
-            handle.settle(frozen)?;
-            if was_ready { handle.validate(len) } else { Ok(()) }
+            // SAFETY: contract of `is_sound`: so long is the memory.
+            let is_sound = unsafe { handle.is_sound(plan) };
+            handle.settle(frozen, is_sound)
         })?;
         // SAFETY: the contract of this function: writable.
         unsafe { out.write(handle.as_limiter()) };
@@ -138,6 +140,7 @@ pub unsafe extern "C" fn tollgate_init_in(
 /// - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
 /// - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
 /// - TOLLGATE_E_CORRUPT: a limiter that contradicts itself, or a state that no calls make. Memory is trusted from here on.
+/// - TOLLGATE_E_UNSUPPORTED: a clock that this library was built without.
 ///
 /// Cost: reads all of the limiter's memory.
 ///
@@ -189,15 +192,15 @@ unsafe fn read(config: *const tollgate_config_t) -> Result<tollgate_config_t, to
     Ok(unsafe { config.read() })
 }
 
-/// Hands out the words of a limiter in the caller's memory.
+/// Hands out the plan and the words of a limiter in the caller's memory.
 fn with_frozen<R>(
     config: &tollgate_config_t,
-    use_it: impl FnOnce(&Frozen<'_>) -> Result<R, tollgate_status>,
+    use_it: impl FnOnce(&Plan, &Frozen<'_>) -> Result<R, tollgate_status>,
 ) -> Result<R, tollgate_status> {
     let plan = config.plan()?;
     let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_UNSUPPORTED)?;
     clock::serves(config.clock, true)?;
-    use_it(&Frozen::new(config, derived, state_bytes).ok_or(TOLLGATE_E_NOMEM)?)
+    use_it(&plan, &Frozen::new(config, derived, state_bytes).ok_or(TOLLGATE_E_NOMEM)?)
 }
 
 fn create(config: &tollgate_config_t) -> Result<Handle, tollgate_status> {
@@ -237,6 +240,6 @@ fn make(
     handle.own(skip);
     clock::prepare(handle, config.clock);
     put_state(handle);
-    handle.settle(&frozen)?; // Can not fail: zeros.
+    handle.settle(&frozen, true)?; // Can not fail: zeros.
     Ok(handle)
 }

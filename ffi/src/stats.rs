@@ -46,9 +46,9 @@ const NEWEST: usize = 3;
 
 /// Tells what was counted. Set `out->struct_size` before.
 ///
-/// Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as every
-/// function of this section.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made without
-/// `TOLLGATE_STATS`.
+/// Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+/// `tollgate_reset`, and of `out`.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made
+/// without `TOLLGATE_STATS`.
 ///
 /// Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
 #[unsafe(no_mangle)]

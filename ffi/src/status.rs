@@ -31,7 +31,7 @@ pub enum tollgate_status {
     TOLLGATE_E_NOT_READY = -10,
     /// This memory holds something else.
     TOLLGATE_E_MAGIC = -11,
-    /// This memory holds a limiter of another layout: of another version, byte order or library.
+    /// This memory holds a limiter of another layout version.
     TOLLGATE_E_LAYOUT = -12,
     /// What this memory says of its limiter contradicts itself.
     TOLLGATE_E_CORRUPT = -13,

@@ -130,23 +130,26 @@
 
 /**
  * The sliding-window counter. Rules: 1 to 8. Lock-free. `buckets`: buckets of the shortest window (default 10); every
- * window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`.
+ * window must be a multiple of such a bucket. `reserved[0]`: the phase, see `tollgate_config_t`. The limit is at most
+ * about the nanoseconds of a bucket: 134,217,727 for a second in 10 buckets; less where windows differ.
  */
 #define TOLLGATE_WINDOW 2
 
 /**
- * The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase.
+ * The fixed window: up to twice the limit around an edge. One rule. Lock-free. `reserved[0]`: the phase. The limit is at
+ * most about twice the nanoseconds of the window: 2,147,483,647 for a second.
  */
 #define TOLLGATE_FIXED 3
 
 /**
- * The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase.
+ * The estimate from two fixed windows. One rule. Lock-free. `reserved[0]`: the phase. The limit is at most about the
+ * square root of twice the nanoseconds of the window: 32,767 for a second, 262,143 for a minute.
  */
 #define TOLLGATE_TWO_WINDOW 4
 
 /**
  * The generic cell rate algorithm: `limit` permits per window, coming back one by one. One rule. Lock-free. `burst`:
- * how many may be taken at once (default: the limit).
+ * how many may be taken at once (default: the limit). The limit is at most one permit a nanosecond.
  */
 #define TOLLGATE_GCRA 5
 
@@ -162,7 +165,8 @@
 
 /**
  * The leaky bucket as a queue: `tollgate_reserve` tells how long to wait. One rule. Lock-free. `burst`: how many may
- * queue, beside the one in service (default: the limit); 0 can not be asked for. By `tollgate_create` alone.
+ * queue, beside the one in service (default: the limit); 0 can not be asked for. The limit is at most one permit a
+ * nanosecond. By `tollgate_create` alone.
  */
 #define TOLLGATE_PACING 6
 
@@ -276,7 +280,7 @@ typedef enum tollgate_status {
      */
     TOLLGATE_E_MAGIC = -11,
     /**
-     * This memory holds a limiter of another layout: of another version, byte order or library.
+     * This memory holds a limiter of another layout version.
      */
     TOLLGATE_E_LAYOUT = -12,
     /**
@@ -586,20 +590,22 @@ TOLLGATE_API int tollgate_size(const struct tollgate_config_t *config, size_t *o
 
 /**
  * Makes a limiter in the caller's memory: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros or holding
- * a limiter of this very configuration, which is then the one (and read through, as by `tollgate_attach_in`). The memory may be shared by processes (`MAP_SHARED`).
+ * a limiter of this very configuration, which is then the one. The memory may be shared by processes (`MAP_SHARED`).
  * Any number of threads and processes may call this at once, with the same configuration: they help one another, and a
  * process that dies in the middle leaves work that the next call finishes. There is nothing to destroy: the limiter is
  * the memory, and holds nothing else.
  *
- * Errors, which leave `*out` alone:
+ * Errors, which leave `*out` and the memory alone:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
  * - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
  * - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
  * - TOLLGATE_E_CLOCK: a clock of one process.
  * - TOLLGATE_E_MAGIC: the memory holds something else.
  * - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
- * - TOLLGATE_E_CONFIG: it holds one of another configuration.
- * - TOLLGATE_E_CORRUPT: it is not zeros; or it holds one whose state calls did not make, or that `tollgate_create` made.
+ * - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or its first 768 bytes are not zeros.
+ * - TOLLGATE_E_CORRUPT: what follows those is a state that no calls make; or `tollgate_create` made what it holds.
+ *
+ * Cost: reads all of the limiter's memory.
  *
  * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Ordering: what the caller that made it did before
  * is seen by those that find it.   Allocates, blocks: never.   Since ABI 0.
@@ -621,6 +627,7 @@ TOLLGATE_NOEXCEPT;
  * - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
  * - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
  * - TOLLGATE_E_CORRUPT: a limiter that contradicts itself, or a state that no calls make. Memory is trusted from here on.
+ * - TOLLGATE_E_UNSUPPORTED: a clock that this library was built without.
  *
  * Cost: reads all of the limiter's memory.
  *
@@ -788,9 +795,9 @@ TOLLGATE_NOEXCEPT;
 /**
  * Tells what was counted. Set `out->struct_size` before.
  *
- * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as every
- * function of this section.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made without
- * `TOLLGATE_STATS`.
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+ * `tollgate_reset`, and of `out`.   TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_UNSUPPORTED: the limiter was made
+ * without `TOLLGATE_STATS`.
  *
  * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
  */

@@ -22,9 +22,14 @@ using std::chrono::nanoseconds;
 namespace detail {
 
 /* A time for C. One before the clock's zero becomes one out of range, at which nothing is admitted. */
+inline std::uint64_t to_ns(nanoseconds span) noexcept { return static_cast<std::uint64_t>(span.count()); }
+
+/* So does one of another unit that is too long for nanoseconds, or no number. */
 template <class Rep, class Period>
 std::uint64_t to_ns(std::chrono::duration<Rep, Period> span) noexcept {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<nanoseconds>(span).count());
+    const long double exact = std::chrono::duration<long double, std::nano>(span).count();
+    const long double end = 4611686018427387904.0L; /* 2^62 */
+    return exact > -1 && exact < end ? to_ns(std::chrono::duration_cast<nanoseconds>(span)) : UINT64_MAX;
 }
 
 template <class Clock, class Span>

@@ -1,5 +1,5 @@
-/* Attaching looks at the state as well. A state that calls have made is found good, at any time, while they make it; one
- * that is found good comes to an end with every call, whatever wrote it. */
+/* Attaching and initialising look at the state as well. A state that calls have made is found good, at any time, while
+ * they make it; one that is found good comes to an end with every call, whatever wrote it. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,6 +40,7 @@ static void while_others_acquire(const tollgate_config_t *config) {
     for (int look = 0; look < 2000; look++) {
         tollgate_limiter_t *found;
         GIVES(TOLLGATE_OK, tollgate_attach_in(memory, size, &found));
+        GIVES(TOLLGATE_OK, tollgate_init_in(memory, size, config, &found));
     }
     over = true;
     for (size_t i = 0; i < 3; i++) EXPECT(pthread_join(threads[i], NULL) == 0);
@@ -81,6 +82,10 @@ static void scribbled(const tollgate_config_t *config) {
         if (status != TOLLGATE_OK) {
             GIVES(TOLLGATE_E_CORRUPT, status);
             GIVES(TOLLGATE_E_CORRUPT, tollgate_init_in(memory, size, config, &found));
+            /* Nor does a limiter begin around it. */
+            memset(memory, 0, described);
+            GIVES(TOLLGATE_E_CORRUPT, tollgate_init_in(memory, size, config, &found));
+            EXPECT(!found && memory[0] == 0 && memcmp(memory, memory + 1, described - 8) == 0);
             continue;
         }
         accepted++;

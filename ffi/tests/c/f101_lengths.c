@@ -9,6 +9,9 @@ enum { GUARD = 4096 };
 static void lengths(const tollgate_config_t *config) {
     size_t size, align = tollgate_align();
     GIVES(TOLLGATE_OK, tollgate_size(config, &size));
+    /* What the README says: a header and a head, the slots, the statistics. */
+    uint64_t slots = config->algorithm == TOLLGATE_LOG ? config->rules[0].limit : config->algorithm == TOLLGATE_WINDOW ? 16 : 0;
+    EXPECT(size == 896 + (8 * slots + 127) / 128 * 128 + (config->flags ? 128 : 0));
     const size_t tried[] = {0, 1, align - 1, size / 2, size - 1, size, size + 1, size + align};
     unsigned char *memory = zeros(size + GUARD);
     for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {

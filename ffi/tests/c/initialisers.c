@@ -111,8 +111,10 @@ int main(void) {
     for (size_t at = 0; at < sizeof whole / 8; at++) {
         memset(memory, 0, size);
         words[at] = 0x1234567890;
+        memcpy(before, memory, sizeof before);
         limiter = NULL;
         EXPECT(tollgate_init_in(memory, size, &configs[0], &limiter) < 0 && !limiter);
+        EXPECT(memcmp(before, memory, sizeof before) == 0);
     }
     free(memory);
     return 0;

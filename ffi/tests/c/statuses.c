@@ -116,6 +116,20 @@ static void configurations(void *memory, size_t bytes) {
     INVALID(TOLLGATE_GCRA, c.burst = UINT64_MAX);
     INVALID(TOLLGATE_GCRA, c.reserved[0] = 1);
 
+    /* The largest limits that the header names, and one more. */
+    const struct { uint32_t algorithm; uint64_t limit, seconds; } largest[] = {
+        {TOLLGATE_LOG, 1 << 30, 1},        {TOLLGATE_WINDOW, 134217727, 1},   {TOLLGATE_FIXED, 2147483647, 1},
+        {TOLLGATE_TWO_WINDOW, 32767, 1},   {TOLLGATE_TWO_WINDOW, 262143, 60}, {TOLLGATE_GCRA, 1000000000, 1},
+    };
+    for (size_t i = 0; i < sizeof largest / sizeof *largest; i++) {
+        size_t bytes_;
+        config = of(largest[i].algorithm, largest[i].limit);
+        config.rules[0].window_ns *= largest[i].seconds;
+        GIVES(TOLLGATE_OK, tollgate_size(&config, &bytes_));
+        config.rules[0].limit += 1;
+        WRONG(TOLLGATE_E_INVALID, &config);
+    }
+
     config = of(TOLLGATE_LOG, 1);
     config.shards = 2;
     WRONG(TOLLGATE_E_UNSUPPORTED, &config);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -92,6 +93,24 @@ static void answers() {
     EXPECT(chance.try_acquire_at(1, milliseconds(2005)));
 }
 
+/* What does not fit into nanoseconds is out of range, not something else. */
+template <class Window>
+static int made_with(Window window) {
+    return limiter::create(config(TOLLGATE_LOG, 1, window).clock(TOLLGATE_CLOCK_CALLER)).error();
+}
+
+static void spans() {
+    const hours wraps(1ll << 62); /* to 0 in 64 bits */
+    EXPECT(made_with(wraps) == TOLLGATE_E_INVALID && made_with(hours::max()) == TOLLGATE_E_INVALID);
+    EXPECT(made_with(duration<double>(1e300)) == TOLLGATE_E_INVALID);
+    EXPECT(made_with(duration<double>(std::numeric_limits<double>::quiet_NaN())) == TOLLGATE_E_INVALID);
+    EXPECT(made_with(duration<double>(0.5)) == TOLLGATE_OK);
+    limiter it = limiter::create(log(1));
+    EXPECT(!it.try_acquire_at(0, wraps) && !it.try_acquire_at(0, minutes(-1)));
+    EXPECT(!it.try_acquire_at(0, nanoseconds(-1)) && !it.try_acquire_at(0, nanoseconds::max()));
+    EXPECT(it.try_acquire_at(0, nanoseconds((1ll << 62) - 1)) && it.try_acquire_at(0, hours(1281023)));
+}
+
 static void in_place() {
     config it = log(3);
     void *memory = nullptr;
@@ -127,6 +146,7 @@ static void clocks() {
 int main() {
     owners();
     answers();
+    spans();
     in_place();
     clocks();
     return 0;

@@ -8,6 +8,8 @@
 
 /* A limiter may be as large as memory. Here the interesting ones are small. */
 #define BYTES_MAX (1u << 16)
+/* Bytes before the state. */
+#define DESCRIBED 0x300
 
 /* Bytes of the input, taken from the front; zeros after its end. */
 struct input {
@@ -181,6 +183,13 @@ static void attach_target(struct input *input) {
     int attached = tollgate_attach_in(memory, length, &limiter);
     known(attached);
     CHECK_EQ(attached == TOLLGATE_OK, limiter != NULL);
+    if (limiter != NULL) {
+        call(limiter, input, false);
+    }
+    /* The state alone, without what describes it. */
+    memset(memory, 0, length < DESCRIBED ? length : DESCRIBED);
+    limiter = NULL;
+    known(tollgate_init_in(memory, length, &config, &limiter));
     if (limiter != NULL) {
         call(limiter, input, false);
     }
