@@ -156,7 +156,7 @@ MUTANTS = [
     ("costs: an abandoned proposal is not passed", "log costs", COSTS, [(
         "    if past_base > log.span_mask {", "    if false {")], DIES),
     ("costs: switch below the proposed base", "log costs", COSTS, [(
-        "let past_base = at.as_nanos().saturating_sub(base);", "let past_base = at.as_nanos().wrapping_sub(base);")], DIES),
+        "let past_base = at.as_nanos().saturating_sub(base);", "let past_base = at.as_nanos().wrapping_sub(base) & log.span_mask;")], DIES),
     ("costs: pass below the proposed base", "log costs", COSTS, [(
         "let past_base = newest.time.as_nanos().saturating_sub(base);",
         "let past_base = newest.time.as_nanos().wrapping_sub(base) & log.span_mask;")], DIES),
