@@ -5,7 +5,7 @@ mod common;
 
 use std::{fs, path::Path, process::Command};
 
-use common::{golden, plan, planned, run, tollgate};
+use common::{golden, interruptible, plan, planned, run};
 use serde_json::{Value, json as value};
 
 /// The log of the golden tests.
@@ -233,9 +233,7 @@ fn ctrl_c_leaves_no_half_written_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.html");
     fs::write(&path, "the report of yesterday").unwrap();
-    // Whoever runs the tests in the background ignores Ctrl-C, and so would what it starts.
-    let mut child = Command::new("env")
-        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_tollgate")])
+    let mut child = interruptible()
         .args(["plan", "-", "--format", "epoch", "--html", path.to_str().unwrap()])
         .env("TMPDIR", folder.path())
         .stdin(Stdio::piped())

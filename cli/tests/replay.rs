@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::{golden, json, replay, run, tollgate};
+use common::{golden, interruptible, json, replay, run, tollgate};
 use serde_json::{Value, json as value};
 
 /// The log of the golden tests, with options that make every algorithm refuse something.
@@ -501,7 +501,7 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
         time::Duration,
     };
     let folder = tempfile::tempdir().unwrap();
-    let mut child = tollgate()
+    let mut child = interruptible()
         .args(["replay", "-", "--format", "epoch", "--key", "client"])
         .env("TMPDIR", folder.path())
         .stdin(Stdio::piped())

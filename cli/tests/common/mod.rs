@@ -27,6 +27,13 @@ pub(crate) fn tollgate() -> Command {
     command
 }
 
+/// The tool, which minds Ctrl-C even if whoever runs the tests in the background does not.
+pub(crate) fn interruptible() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_tollgate")]);
+    command
+}
+
 /// Runs the tool with these arguments.
 pub(crate) fn run(args: &[&str]) -> Ran {
     tollgate().args(args).output().expect("the tool starts").into()
