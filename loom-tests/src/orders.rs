@@ -86,9 +86,13 @@ pub fn orders(options: &Options) -> Result<(), String> {
     let count = |what| results.iter().filter(|result| *result == what).count();
     let seconds = start.elapsed().as_secs_f64();
     println!("{} of {} weakenings killed, {seconds:.0} s", count(KILLED), jobs.len() - 1);
-    let unknown = |name: &&String| {
-        !home().join("../src").join(name.as_str()).is_file() && jobs.iter().all(|job| job.name != **name)
+    // A file, or a file and a function in it.
+    let is_place = |name: &str| {
+        let (file, function) = name.split_once(' ').unwrap_or((name, ""));
+        let text = fs::read_to_string(home().join("../src").join(file));
+        text.is_ok_and(|text| function.is_empty() || text.contains(&format!("fn {function}(")))
     };
+    let unknown = |name: &&String| !is_place(name) && jobs.iter().all(|job| job.name != **name);
     let gone: Vec<_> = listed.iter().map(|(name, _)| name).filter(unknown).collect();
     if options.only.is_empty() && !gone.is_empty() {
         return Err(format!("listed, but no such weakening: {gone:?}"));
