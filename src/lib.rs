@@ -69,7 +69,7 @@ pub use algorithm::{
     Window, WindowBuilder, WindowConfig,
 };
 #[cfg(not(tollgate_loom))]
-pub use algorithm::{Config, STATE_ALIGN};
+pub use algorithm::{Config, PlaceError, Placed, STATE_ALIGN};
 pub use clock::{Clock, Manual, Rebased};
 #[cfg(feature = "std")]
 pub use clock::{Coarse, CoarseError, CoarseGuard, Precise};

@@ -3,7 +3,9 @@
 use std::{ptr::NonNull, time::Duration};
 
 use proptest::prelude::*;
-use tollgate::{Algorithm, Config, Decision, Fixed, Gcra, Log, Nanos, Rules, STATE_ALIGN, TwoWindow, Window};
+use tollgate::{
+    Algorithm, Config, Fixed, Gcra, Log, Nanos, PlaceError, Placed, STATE_ALIGN, TwoWindow, Window,
+};
 
 const WINDOW: Duration = Duration::from_nanos(20);
 
@@ -33,10 +35,12 @@ impl Memory {
         (1..).find(|&word| (&raw const memory[word]).addr().is_multiple_of(STATE_ALIGN)).expect("endless")
     }
 
-    fn state(&mut self) -> NonNull<u8> {
+    fn state(&mut self) -> &mut [u8] {
         let memory = self.lines.as_flattened_mut();
         let start = Self::start(memory);
-        NonNull::from(&mut memory[start]).cast()
+        let words = &mut memory[start..start + self.bytes / 8];
+        // SAFETY: words are bytes.
+        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), self.bytes) }
     }
 
     fn words(&self) -> &[u64] {
@@ -49,63 +53,6 @@ impl Memory {
     }
 }
 
-/// A configuration and a state that lies elsewhere, made one again.
-struct Placed<C: Config> {
-    config: C,
-    memory: Memory,
-    state: NonNull<u8>,
-}
-
-// SAFETY: the memory it points to is its own, and is used through a `Config` alone.
-unsafe impl<C: Config> Send for Placed<C> {}
-// SAFETY: as above.
-unsafe impl<C: Config> Sync for Placed<C> {}
-
-// === impl Placed ===
-
-impl<C: Config> Placed<C> {
-    fn new(config: C) -> Self {
-        let mut memory = Memory::new(config.state_bytes());
-        Self { config, state: memory.state(), memory }
-    }
-}
-
-// In every method the state is zeroed memory, as large and aligned as asked, used with this configuration alone.
-impl<C: Config> Algorithm for Placed<C> {
-    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
-        // SAFETY: contract of `Config`.
-        unsafe { self.config.try_acquire_at(self.state, cost, now) }
-    }
-
-    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
-        // SAFETY: contract of `Config`.
-        unsafe { self.config.check_at(self.state, cost, now) }
-    }
-
-    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
-        // SAFETY: contract of `Config`.
-        unsafe { self.config.peek_at(self.state, cost, now) }
-    }
-
-    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
-        // SAFETY: contract of `Config`.
-        unsafe { self.config.usage_at(self.state, rule, now) }
-    }
-
-    fn rules(&self) -> Rules {
-        Rules::of(self.config.rules())
-    }
-
-    fn state_bytes(&self) -> usize {
-        self.config.state_bytes()
-    }
-
-    fn reset(&mut self) {
-        // SAFETY: contract of `Config`.
-        unsafe { self.config.reset(self.state) }
-    }
-}
-
 type Calls = Vec<(u64, u64, u8)>;
 
 fn calls() -> impl Strategy<Value = Calls> {
@@ -114,7 +61,9 @@ fn calls() -> impl Strategy<Value = Calls> {
 
 /// Asks both the same questions; one in eight is a step back, one a time out of range.
 fn same_answers<C: Config>(mut owned: impl Algorithm, config: C, calls: &Calls) -> Result<(), TestCaseError> {
-    let (mut placed, idle) = (Placed::new(config), Placed::new(config));
+    let [mut memory, mut spare] = [(); 2].map(|()| Memory::new(config.state_bytes()));
+    let mut placed = Placed::new(&config, memory.state()).unwrap();
+    let idle = Placed::new(&config, spare.state()).unwrap();
     prop_assert_eq!((owned.state_bytes(), owned.rules()), (placed.state_bytes(), placed.rules()));
     let mut clock = 0;
     for &(cost, step, kind) in calls {
@@ -134,13 +83,12 @@ fn same_answers<C: Config>(mut owned: impl Algorithm, config: C, calls: &Calls) 
             prop_assert_eq!(owned.usage_at(rule, now), placed.usage_at(rule, now));
         }
     }
-    prop_assert!(
-        idle.memory.words().iter().all(|&word| word == 0),
-        "another state under the same configuration"
-    );
+    let now = Nanos::from_nanos(clock);
+    prop_assert_eq!(idle.usage_at(0, now), Some(0), "another state under the same configuration");
     owned.reset();
     placed.reset();
-    prop_assert!(placed.memory.words().iter().all(|&word| word == 0), "a state is zero again");
+    prop_assert!(memory.words().iter().all(|&word| word == 0), "a state is zero again");
+    prop_assert!(spare.words().iter().all(|&word| word == 0), "nobody wrote to it");
     Ok(())
 }
 
@@ -163,6 +111,21 @@ proptest! {
         let gcra = Gcra::builder(limit, WINDOW).burst(second.max(1));
         same_answers(gcra.build().unwrap(), gcra.config().unwrap(), &calls)?;
     }
+}
+
+#[test]
+fn memory_that_is_no_state_gets_an_error() {
+    let config = Log::builder(5, WINDOW).config().unwrap();
+    let bytes = config.state_bytes();
+    let mut memory = Memory::new(2 * bytes);
+    let refused = |memory: &mut [u8]| Placed::new(&config, memory).map(|_| ()).unwrap_err();
+    let short = refused(&mut memory.state()[..bytes - 1]);
+    assert_eq!(short, PlaceError::Short { got: bytes - 1, min: bytes });
+    assert_eq!(short.to_string(), format!("{} bytes are too few for a state of {bytes}", bytes - 1));
+    let unaligned = refused(&mut memory.state()[8..]);
+    assert_eq!(unaligned, PlaceError::Unaligned { past: 8, align: STATE_ALIGN });
+    memory.state()[STATE_ALIGN] = 1;
+    assert_eq!(refused(memory.state()), PlaceError::Foreign);
 }
 
 #[test]

@@ -46,7 +46,7 @@ use core::{
 };
 
 use tollgate::{
-    Algorithm, Config, Decision, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Rules, STATE_ALIGN,
+    Algorithm, Config, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Placed, STATE_ALIGN,
     TwoWindowConfig, WindowConfig,
 };
 #[cfg(feature = "std")]
@@ -97,12 +97,6 @@ const _: () = assert!(HEADER_END <= OWNED_AT && STATE_AT.is_multiple_of(ALIGN));
 /// A limiter's memory (I3).
 #[derive(Clone, Copy)]
 pub(crate) struct Handle(NonNull<u8>);
-
-/// A configuration of the core and a state of it, in a limiter's memory.
-struct Placed<'a, C> {
-    config: &'a C,
-    state: NonNull<u8>,
-}
 
 /// What a limiter of one algorithm holds.
 trait Named {
@@ -376,7 +370,9 @@ impl Handle {
         // SAFETY: I3: so far into a limiter.
         let config = unsafe { self.0.add(DERIVED_AT) }.cast::<C>();
         // SAFETY: I1, I2.
-        Some(Placed { config: unsafe { config.as_ref() }, state: self.state() })
+        let config = unsafe { config.as_ref() };
+        // SAFETY: I2; who resets has it alone.
+        Some(unsafe { Placed::at(config, self.state()) })
     }
 
     /// What keeps its own memory in a limiter with this tag, if it is of this kind. It lies where others have their
@@ -401,10 +397,10 @@ impl Handle {
     pub(crate) fn try_acquire(self, cost: u64, now: Nanos) -> bool {
         let tag = self.tag().0;
         if let Some(log) = self.placed::<LogConfig>(tag) {
-            return log.try_apart(cost, now);
+            return try_apart(log, cost, now);
         }
         if let Some(window) = self.placed::<WindowConfig>(tag) {
-            return window.try_apart(cost, now);
+            return try_apart(window, cost, now);
         }
         self.try_further(cost, now)
     }
@@ -416,10 +412,10 @@ impl Handle {
             return gcra.try_acquire_at(cost, now);
         }
         if let Some(fixed) = self.placed::<FixedConfig>(tag) {
-            return fixed.try_apart(cost, now);
+            return try_apart(fixed, cost, now);
         }
         if let Some(two_window) = self.placed::<TwoWindowConfig>(tag) {
-            return two_window.try_apart(cost, now);
+            return try_apart(two_window, cost, now);
         }
         self.try_other(cost, now)
     }
@@ -497,55 +493,10 @@ impl Handle {
     }
 }
 
-// === impl Placed ===
-
-// SAFETY: contract of `Send`: a state may be used from any thread, and its configuration never changes.
-unsafe impl<C: Config> Send for Placed<'_, C> {}
-// SAFETY: contract of `Sync`: as above.
-unsafe impl<C: Config> Sync for Placed<'_, C> {}
-
-impl<C: Config> Placed<'_, C> {
-    /// [`try_acquire_at`](Algorithm::try_acquire_at), in a function of its own.
-    #[inline(never)]
-    fn try_apart(self, cost: u64, now: Nanos) -> bool {
-        self.try_acquire_at(cost, now)
-    }
-}
-
-impl<C: Config> Algorithm for Placed<'_, C> {
-    #[inline(always)]
-    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
-        // SAFETY: I2.
-        unsafe { self.config.try_acquire_at(self.state, cost, now) }
-    }
-
-    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
-        // SAFETY: I2.
-        unsafe { self.config.check_at(self.state, cost, now) }
-    }
-
-    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
-        // SAFETY: I2.
-        unsafe { self.config.peek_at(self.state, cost, now) }
-    }
-
-    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
-        // SAFETY: I2.
-        unsafe { self.config.usage_at(self.state, rule, now) }
-    }
-
-    fn rules(&self) -> Rules {
-        Rules::of(self.config.rules())
-    }
-
-    fn state_bytes(&self) -> usize {
-        self.config.state_bytes()
-    }
-
-    fn reset(&mut self) {
-        // SAFETY: I2, borrowed exclusively.
-        unsafe { self.config.reset(self.state) }
-    }
+/// [`try_acquire_at`](Algorithm::try_acquire_at), in a function of its own.
+#[inline(never)]
+fn try_apart<C: Config>(placed: Placed<'_, C>, cost: u64, now: Nanos) -> bool {
+    placed.try_acquire_at(cost, now)
 }
 
 // === impl Named ===

@@ -8,6 +8,8 @@ mod gcra;
 mod log;
 mod pacing;
 mod permit;
+#[cfg(not(tollgate_loom))]
+mod placed;
 mod rate;
 mod ring;
 mod sampled;
@@ -26,6 +28,8 @@ pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
 pub use pacing::{Pacing, PacingBuilder, Reservation};
 pub use permit::{Lapsed, Permit};
+#[cfg(not(tollgate_loom))]
+pub use placed::{PlaceError, Placed};
 #[cfg(feature = "keyed")]
 pub(crate) use ring::reserve;
 pub use sampled::{Sampled, SampledBuilder};
