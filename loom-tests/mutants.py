@@ -34,7 +34,7 @@ UNIT, COSTS, RING, LOG = (f"src/algorithm/log/{f}.rs" for f in ("unit", "costs",
 WINDOW, GCRA, FIXED, TWO, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "pacing"))
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
-SHARDS, LIVE = "src/shard/mod.rs", "src/live.rs"
+SHARDS, LIVE, RATES = "src/shard/mod.rs", "src/live.rs", "src/algorithm/gcra/live.rs"
 LAYERS = "src/layers.rs"
 KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
 
@@ -309,6 +309,12 @@ MUTANTS = [
     ("live: published before it is written", "live", LIVE, [(
         "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        for",
         "let generation = self.generation.load(Relaxed).wrapping_add(1); // O3\n        self.generation.store(generation, Release);\n        for")], DIES),
+    ("live gcra: what has drained is forgotten", "live gcra", RATES, [("self.clock(since), // I1", "self.drained,")], DIES),
+    ("live gcra: the clock is not read at the change", "live gcra", RATES, [(
+        "            since,\n", "            since: self.since,\n")], DIES),
+    ("live gcra: the speed stays", "live gcra", RATES, [("{ self.speed_of(rule) },", "{ self.speed },")], DIES),
+    ("live gcra: the burst stays", "live gcra", RATES, [("            span,\n            ceiling", "            span: self.span,\n            ceiling")],
+     DIES),
     # --- the door
     ("the door hands out real atomics", "", DOOR, [(
         "use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};",

@@ -64,9 +64,9 @@ mod waiting;
 
 pub use algorithm::{
     Algorithm, Compact, CompactBuilder, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraBuilder,
-    GcraConfig, Lapsed, LeakyBucket, Log, LogBuilder, LogConfig, Pacing, PacingBuilder, Permit, Reservation,
-    Sampled, SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Wheel, WheelBuilder,
-    Window, WindowBuilder, WindowConfig,
+    GcraConfig, Lapsed, LeakyBucket, LiveGcraConfig, Log, LogBuilder, LogConfig, Pacing, PacingBuilder,
+    Permit, Reservation, Sampled, SampledBuilder, TokenBucket, TwoWindow, TwoWindowBuilder, TwoWindowConfig,
+    Wheel, WheelBuilder, Window, WindowBuilder, WindowConfig,
 };
 #[cfg(not(tollgate_loom))]
 pub use algorithm::{Config, PlaceError, Placed, STATE_ALIGN};
@@ -78,7 +78,7 @@ pub use decision::{Decision, Denied, Quota, Reason};
 pub use keyed::{Class, Keyed, KeyedBuilder, Of, WhenFull, network_of};
 pub use layers::{Layer, Layers};
 pub use limiter::Limiter;
-pub use live::{Changing, Live, LiveRules};
+pub use live::{ByRules, Changing, Live, LiveRules};
 pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
 #[cfg(feature = "std")]
 pub use shard::ShardedCounter;

@@ -62,6 +62,7 @@ use crate::{
 /// | [`Window`](crate::Window) | limits, and windows that are multiples of the bucket's width, up to [`window_max`](crate::WindowBuilder::window_max) (default: the longest window at first) |
 /// | [`Sharded`](crate::Sharded) | as the above, one rule; a log needs a `capacity`. Use may exceed a lowered limit by what shards hold above their new parts, for one window |
 /// | [`Fixed`](crate::Fixed), [`TwoWindow`](crate::TwoWindow) | the limit, up to the largest of the type for that window |
+/// | [`Gcra`](crate::Gcra) | rate and burst together, from a moment on ([`Live::set_rate_at`]): rates up to [`rate_max`](crate::GcraBuilder::rate_max) (default: that at first) |
 ///
 /// Anything else is an error and changes nothing: another width or number of buckets is another limiter. The other
 /// kinds do not change while they run.
@@ -128,19 +129,29 @@ pub trait Changing: Changes + 'static {}
 
 impl<A: Changes + 'static> Changing for A {}
 
+/// An algorithm that counts by rules alone, which may be replaced while it runs: every one that [`Live`] lists but
+/// [`Gcra`](crate::Gcra).
+#[expect(private_bounds, reason = "sealed")]
+pub trait ByRules: Changing + ChangesRules {}
+
+impl<A: Changing + ChangesRules> ByRules for A {}
+
 /// What [`Live`] asks of an algorithm.
 pub(crate) trait Changes: Algorithm {
     /// All that may change: words alone.
     type Settings: NoUninit + Limits + Send + Sync;
 
-    /// Those that it was built with.
-    fn settings(&self) -> &Self::Settings;
-
-    /// The same with other rules, for the state that these or others such have left.
-    fn with_rules(settings: &Self::Settings, rules: &Rules) -> Result<Self::Settings, ConfigError>;
+    /// Those to begin with: what it was built with, if that is among those that it may be given.
+    fn first(&self) -> Result<Self::Settings, ConfigError>;
 
     /// Its history under other settings.
     fn under<'a>(&'a self, settings: &'a Self::Settings) -> impl History<Limits = Self::Settings>;
+}
+
+/// What a change of the rules asks of an algorithm.
+pub(crate) trait ChangesRules: Changes {
+    /// The same with other rules, for the state that these or others such have left.
+    fn with_rules(settings: &Self::Settings, rules: Rules) -> Result<Self::Settings, ConfigError>;
 }
 
 impl<A: InParts> Changes for A
@@ -149,17 +160,23 @@ where
 {
     type Settings = A::Config;
 
-    fn settings(&self) -> &A::Config {
-        self.config()
-    }
-
-    fn with_rules(settings: &A::Config, rules: &Rules) -> Result<A::Config, ConfigError> {
-        settings.with_rules(*rules)
+    fn first(&self) -> Result<A::Config, ConfigError> {
+        let config = self.config();
+        config.with_rules(Rules::of(config.rules()))
     }
 
     #[inline(always)]
     fn under<'a>(&'a self, settings: &'a A::Config) -> impl History<Limits = A::Config> {
         A::on_state(settings, self.state())
+    }
+}
+
+impl<A: InParts> ChangesRules for A
+where
+    A::Config: WithRules,
+{
+    fn with_rules(settings: &A::Config, rules: Rules) -> Result<A::Config, ConfigError> {
+        settings.with_rules(rules)
     }
 }
 
@@ -172,8 +189,7 @@ impl<A: Changing> Live<A> {
     /// Its own rules are not among those that it could be given: a counter's limit above half of its range, or a
     /// sharded log of uneven parts without a capacity.
     pub fn new(algorithm: A) -> Result<Self, ConfigError> {
-        let settings = algorithm.settings();
-        let first = A::with_rules(settings, &Rules::of(settings.rules()))?;
+        let first = algorithm.first()?;
         let copy =
             || words(&first).iter().map(|&word| Word::new(word)).collect::<Vec<_>>().into_boxed_slice();
         let copies = [copy(), copy()];
@@ -188,8 +204,7 @@ impl<A: Changing> Live<A> {
     /// # Errors
     /// [`ConfigError::Unlike`] if it was built otherwise.
     pub fn follow(algorithm: A, rules: &LiveRules<A>) -> Result<Self, ConfigError> {
-        let settings = algorithm.settings();
-        let first = A::with_rules(settings, &Rules::of(settings.rules()))?;
+        let first = algorithm.first()?;
         if words(&first) != words(&rules.0.first) {
             return Err(ConfigError::Unlike);
         }
@@ -200,7 +215,10 @@ impl<A: Changing> Live<A> {
     ///
     /// # Errors
     /// Those of [`LiveRules::set`].
-    pub fn set_rules(&self, rules: &[Rule]) -> Result<(), ConfigError> {
+    pub fn set_rules(&self, rules: &[Rule]) -> Result<(), ConfigError>
+    where
+        A: ByRules,
+    {
         self.rules.set(rules)
     }
 
@@ -251,10 +269,21 @@ impl<A: Changing> LiveRules<A> {
     ///
     /// # Errors
     /// Rules that these limiters can not be given (the table at [`Live`]). Nothing has changed.
-    pub fn set(&self, rules: &[Rule]) -> Result<(), ConfigError> {
+    pub fn set(&self, rules: &[Rule]) -> Result<(), ConfigError>
+    where
+        A: ByRules,
+    {
+        self.replace(|present| A::with_rules(present, Rules::of(rules)))
+    }
+
+    /// Replaces the settings by what `next` makes of the present ones.
+    pub(crate) fn replace(
+        &self,
+        next: impl FnOnce(&A::Settings) -> Result<A::Settings, ConfigError>,
+    ) -> Result<(), ConfigError> {
         let published = &*self.0;
         let mut present = published.present.lock();
-        let next = A::with_rules(&present, &Rules::of(rules))?;
+        let next = next(&present)?;
         published.publish(&next);
         *present = next;
         Ok(())

@@ -85,6 +85,13 @@ pub enum ConfigError {
         /// The largest one.
         max: u64,
     },
+    /// The time of a change was out of range.
+    Moment {
+        /// The time passed.
+        got: Nanos,
+        /// The latest one.
+        max: Nanos,
+    },
     /// The largest cost was too small.
     MaxCost {
         /// The largest cost asked for.
@@ -176,6 +183,16 @@ impl Rule {
         Self { limit, window: window.into() }
     }
 
+    /// Checks that it is no faster than `rate_max`, which has a window.
+    pub(crate) fn expect_at_most(self, rate_max: Self) -> Result<(), ConfigError> {
+        let permits = u128::from(rate_max.limit) * u128::from(self.window.as_nanos());
+        let max = permits / u128::from(rate_max.window.as_nanos());
+        if u128::from(self.limit) > max {
+            return Err(ConfigError::Limit { got: self.limit, max: max as u64 });
+        }
+        Ok(())
+    }
+
     /// Checks the window: 1 ns to [`Nanos::MAX`].
     pub(crate) fn validate(self) -> Result<(), ConfigError> {
         if self.window == Nanos::ZERO || !self.window.in_range() {
@@ -207,6 +224,7 @@ impl fmt::Display for ConfigError {
             }
             Self::Phase { got, width } => write!(f, "phase {got:?} is not below {width:?}"),
             Self::Burst { got, min, max } => write!(f, "burst {got} is not between {min} and {max}"),
+            Self::Moment { got, max } => write!(f, "time {got:?} is above {max:?}"),
             Self::MaxCost { got, min } => write!(f, "largest cost {got} is below {min}"),
             Self::Tick { got, min, max } => write!(f, "tick {got:?} is not between {min:?} and {max:?}"),
             Self::Sampling { got, min, max } => {

@@ -8,7 +8,8 @@ use std::{
 
 use proptest::{collection::vec, prelude::*};
 use tollgate::{
-    Algorithm, Changing, ConfigError, Coverage, Fixed, Live, Log, Nanos, Reason, Rule, TwoWindow, Window,
+    Algorithm, ByRules, Changing, ConfigError, Coverage, Fixed, Live, Log, Nanos, Reason, Rule, TwoWindow,
+    Window,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -188,7 +189,7 @@ fn f005_the_wait_after_the_limit_was_lowered_below_the_present_use() {
 #[test]
 fn f018_limit_changed_up_to_zero_and_up_again() {
     let minute = 60 * SECOND;
-    fn changed<A: Changing>(limiter: &Live<A>, minute: Duration) {
+    fn changed<A: ByRules>(limiter: &Live<A>, minute: Duration) {
         let remaining = |limit, now| {
             limiter.set_rules(&[Rule::new(limit, minute)]).unwrap();
             let peek = limiter.peek_at(1, at(now));
@@ -212,7 +213,7 @@ fn f018_limit_changed_up_to_zero_and_up_again() {
 
 #[test]
 fn f019_lowering_the_limit_in_the_middle_of_a_window() {
-    fn lowered<A: Changing>(limiter: &Live<A>) {
+    fn lowered<A: ByRules>(limiter: &Live<A>) {
         let now = Nanos::from_millis(100);
         assert!((0..3).all(|_| limiter.try_acquire_at(1, now)));
         limiter.set_rules(&[Rule::new(5, SECOND)]).unwrap();

@@ -20,6 +20,24 @@ pub(crate) struct Queue {
     pub(crate) queue: u64,
 }
 
+/// A bucket whose rate and burst change: what it owes, in parts of a permit, of which every rate drains whole ones in a
+/// nanosecond.
+pub(crate) struct Rates {
+    pub(crate) parts: u64,
+    pub(crate) rate: (u64, u64),
+    pub(crate) burst: u64,
+}
+
+/// Parts owed at a moment, by the rate and burst since another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Owed {
+    parts: u64,
+    at: u64,
+    rate: (u64, u64),
+    burst: u64,
+    since: u64,
+}
+
 /// The exact log when calls are more than half the span of its head apart: judged at its own time or the newest, or at
 /// any later one that lies half a span before a time which another call has carried, as `Log` documents.
 pub(crate) struct Carried {
@@ -143,6 +161,55 @@ impl Carried {
             let inside = admitted.iter().filter(|(time, _)| time + window > at);
             inside.map(|(_, cost)| cost).sum::<u64>() + cost <= limit
         })
+    }
+}
+
+impl Rates {
+    /// Parts owed at `now`: before the moment at which the figure is true, what has drained since was still owed.
+    fn owed(&self, state: &Owed, now: u64) -> u64 {
+        let (limit, window) = state.rate;
+        let drains = limit * self.parts / window;
+        (state.parts + state.at.saturating_sub(now) * drains)
+            .saturating_sub(now.saturating_sub(state.at) * drains)
+    }
+}
+
+impl Oracle for Rates {
+    type State = Owed;
+
+    fn name(&self) -> String {
+        format!("a bucket of {}, {:?}, until it changes", self.burst, self.rate)
+    }
+
+    fn start(&self) -> Owed {
+        Owed { parts: 0, at: 0, rate: self.rate, burst: self.burst, since: 0 }
+    }
+
+    fn outcomes(&self, state: &Owed, question: &Question<'_>) -> Option<Vec<(Verdict, Owed)>> {
+        match question.call {
+            Call::Reconfigure { rules } => {
+                let &[rate, (burst, now)] = &rules[..] else { return None };
+                let since = now.max(state.since);
+                let next = Owed { parts: self.owed(state, since), at: since, rate, burst, since };
+                Some(vec![(Verdict::Admitted, next)])
+            }
+            &Call::Acquire { cost, .. } => {
+                let now = question.now.max(state.since);
+                let charged = self.owed(state, now) + cost * self.parts;
+                if charged > state.burst * self.parts {
+                    let verdict = if cost > state.burst {
+                        Verdict::Never
+                    } else {
+                        Verdict::Refused { retry_after: None }
+                    };
+                    return Some(vec![(verdict, state.clone())]);
+                }
+                let at = now.max(state.at);
+                let next = Owed { parts: self.owed(state, at) + cost * self.parts, at, ..state.clone() };
+                Some(vec![(Verdict::Admitted, next)])
+            }
+            _ => None,
+        }
     }
 }
 

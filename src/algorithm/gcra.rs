@@ -3,7 +3,8 @@
 //! # What
 //! A bucket of `burst` permits drains one permit per interval. Instead of a level and the time it was true at,
 //! the word keeps the one moment at which the bucket would be empty: the *theoretical arrival time*, TAT. The
-//! level follows from it at any time, so nothing has to be refilled, and an idle bucket needs no care.
+//! level follows from it at any time, so nothing has to be refilled, and an idle bucket needs no care. [`live`] has
+//! the clock by which the rate may change.
 //!
 //! # State
 //! | bits  | field | meaning                                                            |
@@ -33,6 +34,8 @@
 //! # Progress
 //! Lock-free: a CAS beaten by another thread means that thread was admitted. Weak failures only retry.
 
+mod live;
+
 use core::{slice, time::Duration};
 
 use crossbeam_utils::Backoff;
@@ -48,6 +51,7 @@ use crate::{
     decision::{History, Limits, Look},
     sync::{Relaxed, Word, word},
 };
+pub use live::LiveGcraConfig;
 
 /// A bucket that drains at a steady rate: the generic cell rate algorithm (GCRA) in one 64-bit word.
 ///
@@ -111,6 +115,8 @@ pub struct GcraConfig {
     burst: u64,
     max_cost: u64,
     rule: Rule,
+    /// The fastest rate that it may be given while it runs.
+    rate_max: Rule,
 }
 
 // SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
@@ -118,6 +124,27 @@ unsafe impl bytemuck::NoUninit for GcraConfig {}
 
 /// A configuration on a state.
 pub(super) type OnGcra<'a> = On<'a, GcraConfig>;
+
+/// What drains, and out of what. In ticks, of which each permit has as many.
+pub(crate) trait Bucket: Parts<Heads = Word<Tat>, Slot = Tat> {
+    /// The ticks that have drained by a moment in range.
+    fn clock(&self, now: Nanos) -> u64;
+
+    /// The first moment by which so many have drained.
+    fn when(&self, clock: u64) -> Nanos;
+
+    /// The ticks of so many permits, at most a burst of them.
+    fn charge(&self, permits: u64) -> u64;
+
+    /// The permits of so many ticks; one begun counts whole.
+    fn permits(&self, ticks: u64) -> u64;
+
+    /// The ticks of the burst.
+    fn span(&self) -> u64;
+
+    /// A moment before which nobody need be judged who finds this word.
+    fn earliest(&self, tat: u64) -> Nanos;
+}
 
 /// The token bucket: `burst` is its capacity, `limit` per window its refill. Another name of [`Gcra`]: a bucket
 /// with `n` tokens left is one with `burst - n` permits to drain.
@@ -155,14 +182,15 @@ pub struct GcraBuilder {
     rule: Rule,
     burst: Option<u64>,
     max_cost: u64,
+    rate_max: Option<Rule>,
 }
 
-/// What one call sees: the ticks left to drain at the time judged.
+/// What one call sees: the word, and the time judged.
 #[derive(Debug)]
-pub(crate) struct GcraLook {
+pub(crate) struct GcraLook<'a, B> {
+    bucket: &'a B,
     at: Nanos,
-    backlog: u64,
-    rate: Rate,
+    tat: u64,
 }
 
 /// One admission: the word before and after it.
@@ -184,7 +212,7 @@ word!(
 impl Gcra {
     /// Starts a bucket that drains `limit` permits per window `per`, one by one.
     pub fn builder(limit: u64, per: Duration) -> GcraBuilder {
-        GcraBuilder { rule: Rule::new(limit, per), burst: None, max_cost: u64::MAX }
+        GcraBuilder { rule: Rule::new(limit, per), burst: None, max_cost: u64::MAX, rate_max: None }
     }
 
     /// Takes `cost` permits at `now`, all or nothing, which [`give_back`](Gcra::give_back) can give back.
@@ -275,13 +303,43 @@ impl Parts for GcraConfig {
     }
 }
 
+impl Bucket for GcraConfig {
+    #[inline]
+    fn clock(&self, now: Nanos) -> u64 {
+        self.rate.clock(now)
+    }
+
+    fn when(&self, clock: u64) -> Nanos {
+        self.rate.nanos(clock)
+    }
+
+    #[inline]
+    fn charge(&self, permits: u64) -> u64 {
+        self.rate.charge(permits)
+    }
+
+    fn permits(&self, ticks: u64) -> u64 {
+        self.rate.permits(ticks)
+    }
+
+    #[inline]
+    fn span(&self) -> u64 {
+        self.span
+    }
+
+    /// Some admission was at this time or later (I1). Before it no cost fits, and at it none does either.
+    fn earliest(&self, tat: u64) -> Nanos {
+        self.when(tat.saturating_sub(self.span))
+    }
+}
+
 // === impl OnGcra ===
 
-impl OnGcra<'_> {
+impl<B: Bucket> On<'_, B> {
     /// Charges `charge` ticks at `clock` while at most `room` are left to drain; tells the word before and after.
     #[inline]
     fn admit(self, charge: u64, clock: u64, room: u64) -> Option<(Tat, Tat)> {
-        debug_assert!(charge + room <= self.span && clock.checked_add(self.span).is_some(), "I2");
+        debug_assert!(charge + room <= self.span() && clock.checked_add(self.span()).is_some(), "I2");
         let backoff = Backoff::new();
         let mut seen = self.state.head().load(Relaxed); // O1, L2
         while let Some(next) = seen.charged(charge, clock, room) {
@@ -296,7 +354,9 @@ impl OnGcra<'_> {
         }
         None
     }
+}
 
+impl OnGcra<'_> {
     /// Takes as [`History::take`] does, and tells what `undo` needs.
     pub(super) fn step(self, cost: u64, now: Nanos) -> Option<Step> {
         let charge = self.rate.charge(cost);
@@ -337,28 +397,26 @@ impl OnGcra<'_> {
     }
 }
 
-impl History for OnGcra<'_> {
-    type Limits = GcraConfig;
+impl<'b, B: Bucket> History for On<'b, B> {
+    type Limits = B;
     type Look<'a>
-        = GcraLook
+        = GcraLook<'b, B>
     where
         Self: 'a;
 
-    fn limits(&self) -> &GcraConfig {
+    fn limits(&self) -> &B {
         self.config
     }
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let charge = self.rate.charge(cost);
-        self.admit(charge, self.rate.clock(now), self.span - charge).is_some()
+        let charge = self.charge(cost);
+        self.admit(charge, self.clock(now), self.span() - charge).is_some()
     }
 
-    fn look(&self, now: Nanos) -> GcraLook {
-        let tat = self.state.head().load(Relaxed).0; // O1, L2
-        // Some admission was at this time or later (I1). Before it no cost fits, and at it none does either.
-        let at = now.max(self.rate.nanos(tat.saturating_sub(self.span)));
-        GcraLook { at, backlog: tat.saturating_sub(self.rate.clock(at)), rate: self.rate }
+    fn look(&self, now: Nanos) -> GcraLook<'b, B> {
+        let (bucket, tat) = (self.config, self.state.head().load(Relaxed).0); // O1, L2
+        GcraLook { bucket, at: now.max(bucket.earliest(tat)), tat }
     }
 }
 
@@ -377,11 +435,19 @@ impl GcraBuilder {
         self
     }
 
+    /// The fastest rate that it may get while it runs ([`Live`](crate::Live)): up to `limit` permits per window `per`. The
+    /// default is its own. It sets how finely time is told apart at slower rates.
+    pub fn rate_max(mut self, limit: u64, per: Duration) -> Self {
+        self.rate_max = Some(Rule::new(limit, per));
+        self
+    }
+
     /// Checks the configuration and makes the limiter. With limit 0 it refuses every cost above 0, whatever the
     /// burst.
     ///
     /// # Errors
-    /// [`ConfigError::Window`]; [`ConfigError::Limit`] for more than one permit per nanosecond;
+    /// [`ConfigError::Window`]; [`ConfigError::Limit`] for more than one permit per nanosecond, or more than the fastest
+    /// rate given;
     /// [`ConfigError::Burst`] for a burst of 0, or one that takes more than 48 years to drain (146 years with `d`
     /// of 2, 438 with `d` of 1 in the table at [`Gcra`]); [`ConfigError::MaxCost`] for a largest cost of 0.
     pub fn build(self) -> Result<Gcra, ConfigError> {
@@ -393,8 +459,11 @@ impl GcraBuilder {
     /// # Errors
     /// Those of [`build`](GcraBuilder::build).
     pub fn config(self) -> Result<GcraConfig, ConfigError> {
-        let Self { rule, burst, max_cost } = self;
+        let Self { rule, burst, max_cost, rate_max } = self;
         let rate = Rate::new(rule)?;
+        let rate_max = rate_max.unwrap_or(rule);
+        rate_max.validate()?;
+        rule.expect_at_most(rate_max)?;
         let burst = if rule.limit == 0 { 0 } else { burst.unwrap_or(rule.limit) };
         let max = rate.permits_max();
         if rule.limit > 0 && !(1..=max).contains(&burst) {
@@ -404,30 +473,35 @@ impl GcraBuilder {
             return Err(ConfigError::MaxCost { got: max_cost, min: 1 });
         }
         let (span, ceiling) = (rate.charge(burst), burst.min(max_cost));
-        Ok(GcraConfig { rate, span, ceiling, burst, max_cost, rule })
+        Ok(GcraConfig { rate, span, ceiling, burst, max_cost, rule, rate_max })
     }
 }
 
 // === impl GcraLook ===
 
-impl GcraLook {
+impl<B: Bucket> GcraLook<'_, B> {
     /// How long until nothing is left to drain.
     pub(super) fn drained_after(&self) -> Nanos {
-        self.rate.nanos(self.backlog)
+        self.drained_to(0)
+    }
+
+    /// How long until so many ticks are left to drain.
+    fn drained_to(&self, left: u64) -> Nanos {
+        self.bucket.when(self.tat.saturating_sub(left)) - self.at
     }
 }
 
-impl Look for GcraLook {
+impl<B: Bucket> Look for GcraLook<'_, B> {
     fn at(&self) -> Nanos {
         self.at
     }
 
     fn used(&self, _rule: usize) -> Option<u64> {
-        Some(self.rate.permits(self.backlog))
+        Some(self.bucket.permits(self.tat.saturating_sub(self.bucket.clock(self.at))))
     }
 
     fn wait(&self, _rule: usize, keep: u64) -> Option<Nanos> {
-        Some(self.rate.nanos(self.backlog.saturating_sub(self.rate.charge(keep))))
+        Some(self.drained_to(self.bucket.charge(keep)))
     }
 }
 

@@ -24,7 +24,7 @@ pub use compact::{Compact, CompactBuilder};
 pub use config::{Config, STATE_ALIGN};
 pub(crate) use config::{InParts, On, Parts, StateOf, WithRules};
 pub use fixed::{Fixed, FixedBuilder, FixedConfig};
-pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, TokenBucket};
+pub use gcra::{Gcra, GcraBuilder, GcraConfig, LeakyBucket, LiveGcraConfig, TokenBucket};
 pub use log::{Log, LogBuilder, LogConfig};
 pub use pacing::{Pacing, PacingBuilder, Reservation};
 pub use permit::{Lapsed, Permit};

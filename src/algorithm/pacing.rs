@@ -16,7 +16,7 @@
 use core::time::Duration;
 
 use super::{
-    Gcra, Lapsed, algorithm,
+    Gcra, GcraConfig, Lapsed, algorithm,
     gcra::{GcraLook, Step},
 };
 use crate::{
@@ -82,8 +82,8 @@ pub struct Reservation {
 
 /// What one call sees: a queue that is idle, or not.
 #[derive(Debug)]
-pub(crate) struct PacingLook {
-    meter: GcraLook,
+pub(crate) struct PacingLook<'a> {
+    meter: GcraLook<'a, GcraConfig>,
     capacity: u64,
 }
 
@@ -205,7 +205,7 @@ impl Limits for Pacing {
 
 impl History for Pacing {
     type Limits = Self;
-    type Look<'a> = PacingLook;
+    type Look<'a> = PacingLook<'a>;
 
     fn limits(&self) -> &Self {
         self
@@ -216,7 +216,7 @@ impl History for Pacing {
         self.meter.on().take_idle(cost, now)
     }
 
-    fn look(&self, now: Nanos) -> PacingLook {
+    fn look(&self, now: Nanos) -> PacingLook<'_> {
         PacingLook { meter: self.meter.on().look(now), capacity: self.capacity(0) }
     }
 }
@@ -273,7 +273,7 @@ impl Reservation {
 
 // === impl PacingLook ===
 
-impl Look for PacingLook {
+impl Look for PacingLook<'_> {
     fn at(&self) -> Nanos {
         self.meter.at()
     }

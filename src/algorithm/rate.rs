@@ -65,6 +65,11 @@ impl Rate {
         (u64::MAX - self.clock(Nanos::MAX)) / self.interval
     }
 
+    /// Ticks in a nanosecond: up to 3 (I1).
+    pub(crate) fn ticks(self) -> u64 {
+        self.ticks.get()
+    }
+
     /// A moment in range, in ticks.
     #[inline]
     pub(crate) fn clock(self, now: Nanos) -> u64 {

@@ -67,7 +67,7 @@ use crate::{
     algorithm::{InParts, Parts, WithRules, algorithm},
     block::Owned,
     decision::{self, History, Limits, Look},
-    live::Changes,
+    live::{Changes, ChangesRules},
     sync::{Acquire, GENERATION_BITS, Relaxed, Release, Word, word},
 };
 use home::Chosen;
@@ -261,17 +261,22 @@ where
 {
     type Settings = Parted<A::Config>;
 
-    fn settings(&self) -> &Self::Settings {
-        &self.config
-    }
-
-    fn with_rules(settings: &Self::Settings, rules: &Rules) -> Result<Self::Settings, ConfigError> {
-        settings.with_rules(rules)
+    fn first(&self) -> Result<Self::Settings, ConfigError> {
+        self.config.with_rules(Rules::one(self.config.rule))
     }
 
     #[inline(always)]
     fn under<'a>(&'a self, settings: &'a Self::Settings) -> impl History<Limits = Self::Settings> {
         self.on_config(settings, ByThread)
+    }
+}
+
+impl<A: Shard> ChangesRules for Sharded<A>
+where
+    A::Config: WithRules,
+{
+    fn with_rules(settings: &Self::Settings, rules: Rules) -> Result<Self::Settings, ConfigError> {
+        settings.with_rules(rules)
     }
 }
 
@@ -313,7 +318,7 @@ impl<C: Copy> Parted<C> {
     }
 
     /// The same with another rule, for the same shards.
-    fn with_rules(&self, rules: &Rules) -> Result<Self, ConfigError>
+    fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError>
     where
         C: WithRules,
     {

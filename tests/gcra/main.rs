@@ -1,6 +1,7 @@
 //! The bucket against an exact one, at the edges of its range, and under threads.
 
 mod cases;
+mod live;
 mod properties;
 mod threads;
 

@@ -63,7 +63,7 @@ impl Tokens {
 }
 
 /// Whole nanoseconds until `pass`, found by halving; none within `most`.
-fn first(most: u64, pass: impl Fn(u64) -> bool) -> Option<u64> {
+pub(crate) fn first(most: u64, pass: impl Fn(u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (0, most);
     if !pass(high) {
         return None;

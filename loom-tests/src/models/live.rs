@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Changing, Live, Log, Nanos, Rule, Sharded};
+use tollgate::{Algorithm, ByRules, Gcra, Live, Log, Nanos, Rule, Sharded};
 use tollgate_check::{Limiter, Scenario, Spec, Verdict, acquire, reconfigure};
 
 use super::{Model, Subject};
+use crate::oracles;
 
 /// Calls and changes.
-struct Changes<A: Changing>(Live<A>);
+struct Changes<A: ByRules>(Live<A>);
 
-impl<A: Changing> Limiter for Changes<A> {
+impl<A: ByRules> Limiter for Changes<A> {
     fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
         Verdict::yes_or_no(self.0.try_acquire_at(cost, Nanos::from_nanos(now)))
     }
@@ -22,7 +23,66 @@ impl<A: Changing> Limiter for Changes<A> {
     }
 }
 
+/// Calls and changes of rate and burst: a change is `[(limit, window), (burst, now)]`.
+struct Rates(Live<Gcra>);
+
+impl Limiter for Rates {
+    fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+        Verdict::yes_or_no(self.0.try_acquire_at(cost, Nanos::from_nanos(now)))
+    }
+
+    fn reconfigure(&self, rules: &[(u64, u64)]) -> Option<Verdict> {
+        let &[(limit, window), (burst, now)] = rules else { return None };
+        let changed = self.0.set_rate_at(Rule::new(limit, ns(window)), burst, Nanos::from_nanos(now));
+        changed.ok().map(|()| Verdict::Admitted)
+    }
+}
+
+/// A bucket of 2, at a permit in 10 ns and at most one in 5.
+fn bucket() -> Subject {
+    let build = || {
+        let bucket = Gcra::builder(1, ns(10)).burst(2).rate_max(1, ns(5)).build().expect("valid");
+        Rates(Live::new(bucket).expect("valid"))
+    };
+    let spec = Spec::oracle(oracles::Rates { parts: 20, rate: (1, 10), burst: 2 });
+    Subject::new("live gcra 1/10", build, spec)
+}
+
+fn rates(models: &mut Vec<Model>) {
+    let (a, bucket) = (acquire, bucket());
+    models.extend([
+        // At 15 the old rate leaves one and a half of what is owed, the new one leaves one.
+        bucket
+            .model(
+                Scenario::new("the rate is raised")
+                    .setup([a(2, 10)])
+                    .thread([a(1, 15)])
+                    .thread([reconfigure(&[(1, 5), (2, 10)])])
+                    .after([a(1, 16), a(1, 20), a(1, 24), a(1, 25)]),
+            )
+            .frozen(0),
+        // Two callers, by whichever burst; later ones by the new one and at the new rate.
+        bucket.model(
+            Scenario::new("burst and rate are lowered")
+                .setup([a(1, 6)])
+                .thread([a(1, 10)])
+                .thread([a(1, 10)])
+                .thread([reconfigure(&[(1, 20), (1, 10)])])
+                .after([a(1, 21), a(1, 22), a(1, 42), a(1, 62)]),
+        ),
+        // The copy that the call reads is written again by the second change.
+        bucket.model(
+            Scenario::new("changed twice")
+                .setup([a(2, 10)])
+                .thread([a(1, 20)])
+                .thread([reconfigure(&[(1, 20), (1, 10)]), reconfigure(&[(1, 5), (1, 12)])])
+                .after([a(1, 16), a(1, 17), a(1, 22), a(1, 27)]),
+        ),
+    ]);
+}
+
 pub(super) fn add(models: &mut Vec<Model>) {
+    rates(models);
     let a = acquire;
     let build = || {
         Changes(
