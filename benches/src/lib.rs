@@ -236,6 +236,7 @@ pub fn calls() -> Vec<Row> {
     pair!("live counter", 50_000_000, |limit| {
         Live::new(Window::builder(limit, SECOND).build().unwrap()).unwrap()
     });
+    pair!("live gcra", 1_000, |limit| Live::new(Gcra::builder(limit, SECOND).build().unwrap()).unwrap());
     pair!("counted counter", 100_000_000, |limit| {
         Counted::new(Window::builder(limit, SECOND).build().unwrap())
     });

@@ -42,6 +42,7 @@ use crate::{
     ConfigError, Nanos, Rule, Rules,
     block::Inline,
     decision::{History, Limits, Look},
+    live::Settings,
     sync::{Relaxed, Word, word},
 };
 
@@ -180,6 +181,8 @@ impl WithRules for FixedConfig {
         Ok(Self { rule, ceiling: rule.limit.min(self.max_cost), ..*self })
     }
 }
+
+impl Settings for FixedConfig {}
 
 impl Limits for FixedConfig {
     fn rules(&self) -> &[Rule] {

@@ -59,6 +59,7 @@ use crate::{
     ConfigError, Nanos, Rule, Rules,
     block::Inline,
     decision::{History, Limits, Look},
+    live::Settings,
     sync::{Relaxed, Word, word},
 };
 
@@ -229,6 +230,8 @@ impl WithRules for TwoWindowConfig {
         Ok(Self { rule, ceiling: rule.limit.min(self.max_cost), ..*self })
     }
 }
+
+impl Settings for TwoWindowConfig {}
 
 impl Limits for TwoWindowConfig {
     fn rules(&self) -> &[Rule] {

@@ -53,6 +53,7 @@
 
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
+    mem::offset_of,
     num::NonZeroU64,
     time::Duration,
 };
@@ -68,6 +69,7 @@ use crate::{
     },
     block::Owned,
     decision::{History, Limits, Look},
+    live::{Settings, fetch_before, fetch_rules_and},
     rule::Rules,
     sync::{Acquire, Relaxed, Release, Word, word},
 };
@@ -329,6 +331,14 @@ impl WithRules for WindowConfig {
             limit_max = limit_max.min(self.split.rest_max() / 2 / all.div_ceil(covered));
         }
         self.with(rules, limit_max)
+    }
+}
+
+impl Settings for WindowConfig {
+    #[inline(always)]
+    fn in_use(mut fetch: impl FnMut(usize) -> u64) {
+        fetch_before(offset_of!(Self, backs), &mut fetch);
+        fetch_rules_and::<u64>(offset_of!(Self, rules), offset_of!(Self, backs), &mut fetch);
     }
 }
 

@@ -58,7 +58,7 @@ mod home;
 mod look;
 
 use alloc::{boxed::Box, vec::Vec};
-use core::slice;
+use core::{mem::offset_of, slice};
 
 use crossbeam_utils::CachePadded;
 
@@ -67,7 +67,7 @@ use crate::{
     algorithm::{InParts, Parts, WithRules, algorithm},
     block::Owned,
     decision::{self, History, Limits, Look},
-    live::{Changes, ChangesRules},
+    live::{Changes, ChangesRules, Settings, fetch_before},
     sync::{Acquire, GENERATION_BITS, Relaxed, Release, Word, word},
 };
 use home::Chosen;
@@ -257,7 +257,7 @@ algorithm!({A: Shard} Sharded<A>, it, &it.config, &it.on());
 
 impl<A: Shard> Changes for Sharded<A>
 where
-    A::Config: WithRules,
+    A::Config: WithRules + Settings,
 {
     type Settings = Parted<A::Config>;
 
@@ -273,7 +273,7 @@ where
 
 impl<A: Shard> ChangesRules for Sharded<A>
 where
-    A::Config: WithRules,
+    A::Config: WithRules + Settings,
 {
     fn with_rules(settings: &Self::Settings, rules: Rules) -> Result<Self::Settings, ConfigError> {
         settings.with_rules(rules)
@@ -349,6 +349,17 @@ impl<C: Copy> Parted<C> {
     fn part(&self, shard: usize) -> (&C, u64) {
         let [larger, smaller] = &self.parts;
         if (shard as u64) < self.larger { (larger, self.smallest + 1) } else { (smaller, self.smallest) }
+    }
+}
+
+impl<C: Settings> Settings for Parted<C> {
+    #[inline(always)]
+    fn in_use(mut fetch: impl FnMut(usize) -> u64) {
+        let parts = offset_of!(Self, parts);
+        fetch_before(parts, &mut fetch);
+        for part in [parts, parts + size_of::<C>()] {
+            C::in_use(|place| fetch(part / 8 + place));
+        }
     }
 }
 

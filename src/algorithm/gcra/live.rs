@@ -28,7 +28,7 @@ use crate::{
     ConfigError, Live, LiveRules, Nanos, Rule,
     algorithm::InParts,
     decision::{History, Limits},
-    live::Changes,
+    live::{Changes, Settings},
     sync::Word,
 };
 
@@ -140,6 +140,8 @@ impl LiveGcraConfig {
         speed.ok().and_then(NonZeroU64::new).map_or(most, |speed| speed.min(most)) // I2
     }
 }
+
+impl Settings for LiveGcraConfig {}
 
 impl Limits for LiveGcraConfig {
     fn rules(&self) -> &[Rule] {

@@ -30,7 +30,7 @@ mod costs;
 mod ring;
 mod unit;
 
-use core::time::Duration;
+use core::{mem::offset_of, time::Duration};
 
 use crate::{
     ConfigError, Nanos, RULES_MAX, Rule, Sharded,
@@ -40,6 +40,7 @@ use crate::{
     },
     block::Owned,
     decision::{History, Limits},
+    live::{Settings, fetch_before, fetch_rules_and},
     rule::Rules,
     sync::SPAN_BITS_MAX,
 };
@@ -174,6 +175,14 @@ impl WithRules for LogConfig {
         }
         let glanced = if self.is_unit != 0 { -glanced } else { glanced };
         Ok(Self { glanced, ceiling, look_backs, rules, ..*self })
+    }
+}
+
+impl Settings for LogConfig {
+    #[inline(always)]
+    fn in_use(mut fetch: impl FnMut(usize) -> u64) {
+        fetch_before(offset_of!(Self, look_backs), &mut fetch);
+        fetch_rules_and::<LookBack>(offset_of!(Self, rules), offset_of!(Self, look_backs), &mut fetch);
     }
 }
 
