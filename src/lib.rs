@@ -37,7 +37,7 @@
 //! # Features
 //! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`]. Without it the crate is `no_std` and
 //! needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `tokio`: its timer,
-//! for [`Waiting`].
+//! for [`Waiting`]. `metrics`: the counts of a [`Counted`] limiter for the recorder of the `metrics` crate.
 #![no_std]
 #![deny(missing_docs)]
 

@@ -10,25 +10,39 @@
 //! | O1 | every count     | Relaxed | none       | an addition is whole; counts order nothing            |
 //! | O2 | the newest time | Relaxed | none       | a hint: threads that share a line may overtake each other |
 
+#[cfg(feature = "metrics")]
+mod export;
+
 use alloc::{boxed::Box, vec::Vec};
+#[cfg(feature = "keyed")]
+use core::{
+    borrow::Borrow,
+    hash::{BuildHasher, Hash},
+};
 
 use crossbeam_utils::CachePadded;
 
+#[cfg(feature = "keyed")]
+use crate::Keyed;
 use crate::{
     Algorithm, Decision, Denied, Nanos, RULES_MAX, Reason, Rules,
     shard::{ByThread, Home},
-    sync::{Relaxed, Word},
+    sync::{Relaxed, Word, lost_so_far},
 };
 
 /// Lines of counts when not told otherwise.
 const LINES: usize = 16;
 
-/// A limiter that counts its answers.
+/// A limiter that counts its answers: an [`Algorithm`], or a [`Keyed`](crate::Keyed) one, whose keys
+/// are counted together.
+///
+/// What is used of a limit now, [`usage_at`](Algorithm::usage_at) tells, and how many keys there are and have left
+/// [`Keyed::len`](crate::Keyed::len) and [`Keyed::evicted`](crate::Keyed::evicted), with or without this wrapper.
 ///
 /// # Cost
 /// An addition to a word on a line of the thread's own, and two or three accesses more. A refusal of
 /// [`try_acquire_at`](Algorithm::try_acquire_at) under several rules, or of a cost above 1, also peeks, to name the rule.
-/// Memory: 128 B a line.
+/// Memory: 128 B a line. Tries that were lost are counted by the thread itself, where it loses one.
 ///
 /// # Examples
 /// ```
@@ -62,6 +76,10 @@ pub struct Statistics {
     pub max_cost: u64,
     /// Calls refused because of a time out of range.
     pub out_of_range: u64,
+    /// Calls refused because there was no room for their key.
+    pub full: u64,
+    /// Tries that were lost to another caller, and made again: what contention costs. Zero without `std`.
+    pub contention_retries: u64,
     /// Calls with an older time than the call before on the same line: the clock ran back, or a thread that shares the
     /// line had read it later.
     pub clock_regressions: u64,
@@ -75,6 +93,8 @@ struct Line {
     refused_by: [Word<u64>; RULES_MAX],
     max_cost: Word<u64>,
     out_of_range: Word<u64>,
+    full: Word<u64>,
+    contention_retries: Word<u64>,
     clock_regressions: Word<u64>,
     /// The newest time passed.
     newest: Word<u64>,
@@ -82,7 +102,7 @@ struct Line {
 
 // === impl Counted ===
 
-impl<A: Algorithm> Counted<A> {
+impl<A> Counted<A> {
     /// Counts on 16 lines: threads beyond that share them.
     pub fn new(algorithm: A) -> Self {
         Self::with_lines(algorithm, LINES)
@@ -108,20 +128,28 @@ impl<A: Algorithm> Counted<A> {
     fn line(&self) -> &Line {
         &self.lines[ByThread.of(&self.lines)]
     }
-}
 
-impl<A: Algorithm> Algorithm for Counted<A> {
+    /// Counts what `take` answers. A refusal is counted as that of the one rule, if `is_one_rule` says that nothing else can
+    /// have refused, else as what `peek` tells.
     #[inline]
-    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
-        let admitted = self.algorithm.try_acquire_at(cost, now);
+    fn count_taken(
+        &self,
+        cost: u64,
+        now: Nanos,
+        take: impl FnOnce() -> bool,
+        is_one_rule: impl FnOnce() -> bool,
+        peek: impl FnOnce() -> Decision,
+    ) -> bool {
+        let lost = lost_so_far();
+        let admitted = take();
         let line = self.line();
-        line.came(now);
+        line.came(now, lost);
         if admitted {
             line.admitted(cost);
-        } else if cost == 1 && now.in_range() && self.algorithm.rules().len() == 1 {
-            count(&line.refused_by[0], 1); // No largest cost is below 1.
+        } else if is_one_rule() {
+            count(&line.refused_by[0], 1);
         } else {
-            match self.algorithm.peek_at(cost, now) {
+            match peek() {
                 // A permit came free meanwhile: the rule with the least left is as good a guess as any.
                 Ok(quota) => count(&line.refused_by[quota.rule], 1),
                 Err(denied) => line.refused(&denied),
@@ -130,15 +158,55 @@ impl<A: Algorithm> Algorithm for Counted<A> {
         admitted
     }
 
-    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
-        let decision = self.algorithm.check_at(cost, now);
+    /// Counts what `check` answers.
+    fn count_checked(&self, cost: u64, now: Nanos, check: impl FnOnce() -> Decision) -> Decision {
+        let lost = lost_so_far();
+        let decision = check();
         let line = self.line();
-        line.came(now);
+        line.came(now, lost);
         match &decision {
             Ok(_) => line.admitted(cost),
             Err(denied) => line.refused(denied),
         }
         decision
+    }
+}
+
+#[cfg(feature = "keyed")]
+impl<K, S> Counted<Keyed<K, S>>
+where
+    K: ?Sized + Hash + Eq + alloc::borrow::ToOwned<Owned: Borrow<K>>,
+    S: BuildHasher,
+{
+    /// Takes `cost` permits of `key` at `now`, all or nothing: [`Keyed::try_acquire_at`].
+    pub fn try_acquire_at(&self, key: &K, cost: u64, now: Nanos) -> bool {
+        let keyed = &self.algorithm;
+        let take = || keyed.try_acquire_at(key, cost, now);
+        self.count_taken(cost, now, take, || false, || keyed.peek_at(key, cost, now))
+    }
+
+    /// Takes `cost` permits of `key` at `now`, all or nothing, and tells what is left or how long to wait:
+    /// [`Keyed::check_at`].
+    ///
+    /// # Errors
+    /// [`Denied`], which changed nothing.
+    pub fn check_at(&self, key: &K, cost: u64, now: Nanos) -> Decision {
+        self.count_checked(cost, now, || self.algorithm.check_at(key, cost, now))
+    }
+}
+
+impl<A: Algorithm> Algorithm for Counted<A> {
+    #[inline]
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        let algorithm = &self.algorithm;
+        let take = || algorithm.try_acquire_at(cost, now);
+        // No largest cost is below 1.
+        let is_one_rule = || cost == 1 && now.in_range() && algorithm.rules().len() == 1;
+        self.count_taken(cost, now, take, is_one_rule, || algorithm.peek_at(cost, now))
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        self.count_checked(cost, now, || self.algorithm.check_at(cost, now))
     }
 
     /// Not counted.
@@ -181,16 +249,21 @@ impl Line {
 
     fn refused(&self, denied: &Denied) {
         let word = match denied.reason {
-            Reason::Limit { .. } | Reason::Full { .. } | Reason::Never => &self.refused_by[denied.quota.rule],
+            Reason::Limit { .. } | Reason::Never => &self.refused_by[denied.quota.rule],
+            Reason::Full { .. } => &self.full,
             Reason::MaxCost { .. } => &self.max_cost,
             Reason::TimeOutOfRange => &self.out_of_range,
         };
         count(word, 1);
     }
 
-    /// Notes the time of a call.
+    /// Notes the time of a call, and what its thread has lost since.
     #[inline]
-    fn came(&self, now: Nanos) {
+    fn came(&self, now: Nanos, lost: u64) {
+        let lost = lost_so_far().wrapping_sub(lost);
+        if lost > 0 {
+            count(&self.contention_retries, lost);
+        }
         let newest = self.newest.load(Relaxed); // O2
         if now.as_nanos() < newest {
             count(&self.clock_regressions, 1);
@@ -205,7 +278,7 @@ impl Line {
 impl Statistics {
     /// Calls that were refused, for whatever reason.
     pub fn refused(&self) -> u64 {
-        self.refused_by.iter().sum::<u64>() + self.max_cost + self.out_of_range
+        self.refused_by.iter().sum::<u64>() + self.max_cost + self.out_of_range + self.full
     }
 
     /// With the counts of a line.
@@ -218,6 +291,8 @@ impl Statistics {
         }
         self.max_cost += of(&line.max_cost);
         self.out_of_range += of(&line.out_of_range);
+        self.full += of(&line.full);
+        self.contention_retries += of(&line.contention_retries);
         self.clock_regressions += of(&line.clock_regressions);
         self
     }

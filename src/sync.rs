@@ -8,6 +8,8 @@ compile_error!("--cfg tollgate_loom needs --no-default-features --features loom;
 
 pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
+mod contention;
+pub(crate) use contention::{Retries, lost, lost_so_far};
 mod lock;
 pub(crate) use lock::{Guard, Lock};
 

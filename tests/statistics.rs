@@ -1,8 +1,11 @@
 //! Counts of what a limiter answered.
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
-use tollgate::{Algorithm, Counted, Live, Log, Nanos, Rule, Window};
+use tollgate::{Algorithm, Counted, Gcra, Keyed, Live, Log, Nanos, Rule, Window};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -44,6 +47,41 @@ fn threads_lose_no_count() {
     let seen = counted.statistics();
     assert_eq!((seen.admitted, seen.permits, seen.refused_by[0]), (1_000, 1_000, 19_000));
     assert_eq!((seen.refused(), seen.clock_regressions), (19_000, 0));
+}
+
+/// Two threads on one word meet sooner or later; one thread alone loses nothing.
+#[test]
+fn tries_that_were_lost_are_counted() {
+    let counted = Counted::new(Gcra::builder(1_000_000_000, SECOND).build().unwrap());
+    let hammer = || (0..1_000).filter(|_| counted.try_acquire_at(1, Nanos::from_secs(1))).count();
+    assert_eq!((hammer(), counted.statistics().contention_retries), (1_000, 0));
+    let start = Instant::now();
+    while counted.statistics().contention_retries == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "they never met");
+        thread::scope(|scope| {
+            scope.spawn(hammer);
+            scope.spawn(hammer);
+        });
+    }
+}
+
+#[test]
+fn keys_are_counted_together() {
+    let log = Log::builder(2, SECOND).max_cost(1).config().unwrap();
+    let users = Counted::new(Keyed::<str>::builder(log, 100).build().unwrap());
+    let now = Nanos::from_secs(1);
+    for user in ["alice", "bob"] {
+        assert!((0..2).all(|_| users.try_acquire_at(user, 1, now)) && users.check_at(user, 1, now).is_err());
+    }
+    assert!(!users.try_acquire_at("alice", 1, now) && !users.try_acquire_at("alice", 2, now));
+    let seen = users.statistics();
+    assert_eq!((seen.admitted, seen.refused_by[0], seen.max_cost, seen.refused()), (4, 3, 1, 4));
+    assert_eq!((users.algorithm().len(), users.algorithm().evicted()), (2, 0));
+    // The hand takes a step in each call: both leave, and come back.
+    for second in 3..8 {
+        assert!(users.try_acquire_at("carol", 1, Nanos::from_secs(second)));
+    }
+    assert!(users.algorithm().evicted() >= 2 && users.algorithm().len() <= 1);
 }
 
 #[test]

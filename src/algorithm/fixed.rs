@@ -43,7 +43,7 @@ use crate::{
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, word},
+    sync::{Relaxed, Word, lost, word},
 };
 
 /// A fixed window counter: at most `limit` permits between two window edges.
@@ -225,7 +225,10 @@ impl OnFixed<'_> {
         loop {
             match self.attempt(seen, cost, now) {
                 Ok(admitted) => return admitted,
-                Err(newer) => seen = newer,
+                Err(newer) => {
+                    lost();
+                    seen = newer;
+                }
             }
         }
     }

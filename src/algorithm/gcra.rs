@@ -38,8 +38,6 @@ mod live;
 
 use core::{slice, time::Duration};
 
-use crossbeam_utils::Backoff;
-
 use super::{
     algorithm,
     config::{On, Parts},
@@ -49,7 +47,7 @@ use crate::{
     ConfigError, Denied, Lapsed, Nanos, Permit, Rule,
     block::Inline,
     decision::{History, Limits, Look},
-    sync::{Relaxed, Word, word},
+    sync::{Relaxed, Retries, Word, word},
 };
 pub use live::LiveGcraConfig;
 
@@ -340,14 +338,14 @@ impl<B: Bucket> On<'_, B> {
     #[inline]
     fn admit(self, charge: u64, clock: u64, room: u64) -> Option<(Tat, Tat)> {
         debug_assert!(charge + room <= self.span() && clock.checked_add(self.span()).is_some(), "I2");
-        let backoff = Backoff::new();
+        let retries = Retries::new();
         let mut seen = self.state.head().load(Relaxed); // O1, L2
         while let Some(next) = seen.charged(charge, clock, room) {
             match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {
                 // O2, L1
                 Ok(_) => return Some((seen, next)),
                 Err(_) => {
-                    backoff.spin();
+                    retries.again();
                     seen = self.state.head().load(Relaxed); // O1, L2
                 }
             }
@@ -376,13 +374,13 @@ impl OnGcra<'_> {
             return Err(Lapsed::Passed);
         }
         let (charge, clock) = (self.rate.charge(permit.cost), self.rate.clock(now));
-        let backoff = Backoff::new();
+        let retries = Retries::new();
         let mut seen = self.state.head().load(Relaxed); // O1
         while let Some(next) = seen.given_back(charge, clock) {
             if self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed).is_ok() {
                 return Ok(()); // O2, L1
             }
-            backoff.spin();
+            retries.again();
             seen = self.state.head().load(Relaxed); // O1
         }
         Err(Lapsed::Passed)

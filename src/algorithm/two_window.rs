@@ -60,7 +60,7 @@ use crate::{
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, word},
+    sync::{Relaxed, Word, lost, word},
 };
 
 /// A weighted two-window counter: this window's count, plus the previous one's by the share still in view.
@@ -275,7 +275,10 @@ impl OnTwoWindow<'_> {
         loop {
             match self.attempt(seen, cost, now) {
                 Ok(admitted) => return admitted,
-                Err(newer) => seen = newer,
+                Err(newer) => {
+                    lost();
+                    seen = newer;
+                }
             }
         }
     }

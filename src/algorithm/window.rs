@@ -58,8 +58,6 @@ use core::{
     time::Duration,
 };
 
-use crossbeam_utils::Backoff;
-
 use crate::{
     ConfigError, Denied, Lapsed, Nanos, Permit, RULES_MAX, Rule, Sharded,
     algorithm::{
@@ -71,7 +69,7 @@ use crate::{
     decision::{History, Limits, Look},
     live::{Settings, fetch_before, fetch_rules_and},
     rule::Rules,
-    sync::{Acquire, Relaxed, Release, Word, word},
+    sync::{Acquire, Relaxed, Release, Retries, Word, word},
 };
 
 /// Buckets for each shortest window when the builder is not told.
@@ -424,19 +422,19 @@ impl<'a> OnWindow<'a> {
 
     /// Takes as [`History::take`] does, and tells in which bucket.
     fn take_in(self, cost: u64, now: Nanos) -> Option<u64> {
-        let backoff = Backoff::new();
+        let retries = Retries::new();
         loop {
             if let Some(bucket) = self.attempt_in(cost, now) {
                 return bucket;
             }
-            backoff.spin();
+            retries.again();
         }
     }
 
     /// Takes permits back that were taken in the newest bucket.
     fn give_back(self, permit: Permit) -> Result<(), Lapsed> {
         let Permit { cost, until: bucket } = permit;
-        let backoff = Backoff::new();
+        let retries = Retries::new();
         loop {
             let seen = self.state.head().load(Acquire); // O1
             let start = self.slot(bucket).load(Acquire); // O2
@@ -450,7 +448,7 @@ impl<'a> OnWindow<'a> {
             if self.state.head().compare_exchange(seen, next, Release, Relaxed).is_ok() {
                 return Ok(()); // O3, L1
             }
-            backoff.spin();
+            retries.again();
         }
     }
 
@@ -478,9 +476,9 @@ impl<'a> OnWindow<'a> {
     #[cold]
     #[inline(never)]
     fn contend(self, now: Nanos, cost: u64) -> bool {
-        let backoff = Backoff::new();
+        let retries = Retries::new();
         loop {
-            backoff.spin();
+            retries.again();
             if let Some(admitted) = self.attempt(cost, now) {
                 return admitted;
             }

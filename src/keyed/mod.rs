@@ -325,6 +325,11 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         self.shards().map(|shard| shard.lock().len()).sum()
     }
 
+    /// Keys that have left so far because nothing was charged to them any more. Those removed are not counted.
+    pub fn evicted(&self) -> u64 {
+        self.shards().map(|shard| shard.lock().evicted()).sum()
+    }
+
     /// Whether no key has a history.
     pub fn is_empty(&self) -> bool {
         self.shards().all(|shard| shard.lock().len() == 0)

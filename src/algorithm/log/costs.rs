@@ -34,15 +34,13 @@
 //! Lock-free: the head moves only when somebody was admitted or, at most once for each proposal, when an
 //! abandoned proposal is passed. A thread that dies loses at most its own permits.
 
-use crossbeam_utils::Backoff;
-
 use super::{
     OnLog,
     ring::{Base, Head, Index, LogLook, LookBack, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
-    sync::{Acquire, Relaxed, Release},
+    sync::{Acquire, Relaxed, Release, Retries},
 };
 
 /// The head and the newest time it names. Good while the head is still the one read.
@@ -92,9 +90,9 @@ pub(super) fn take(log: OnLog<'_>, now: Nanos, cost: u64) -> bool {
 #[cold]
 #[inline(never)]
 fn contend(log: OnLog<'_>, now: Nanos, cost: u64) -> bool {
-    let backoff = Backoff::new();
+    let retries = Retries::new();
     loop {
-        backoff.spin();
+        retries.again();
         if let Some(admitted) = attempt(log, cost, now) {
             return admitted;
         }

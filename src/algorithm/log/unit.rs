@@ -19,15 +19,13 @@
 //! Lock-free: a caller starts over only when another moved the hint or claimed the slot. A thread that dies between
 //! the two leaves a hint that the next claim moves on.
 
-use crossbeam_utils::Backoff;
-
 use super::{
     OnLog,
     ring::{Age, Head, Index, LogLook, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
-    sync::{Acquire, Relaxed, Release},
+    sync::{Acquire, Relaxed, Release, Retries},
 };
 
 /// The true end of the history, valid if the hint is read again unchanged.
@@ -84,12 +82,12 @@ fn claim_next(log: OnLog<'_>, now: Nanos, hint: Head, oldest: Slot, age: Age) ->
 /// Takes one permit under any rules.
 #[inline(never)]
 pub(super) fn take(log: OnLog<'_>, now: Nanos) -> bool {
-    let backoff = Backoff::new();
+    let retries = Retries::new();
     loop {
         if let Some(admitted) = attempt(log, now) {
             return admitted;
         }
-        backoff.spin();
+        retries.again();
     }
 }
 
