@@ -7,10 +7,10 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:-10}
 stress() {
-    cargo test --quiet --profile model -p tollgate --test contract -- threads:: one_word:: soak "$@"
+    cargo test --quiet --profile model -p tollgate --test contract -- threads:: one_word:: sharded::threads layers::threads live:: soak "$@"
 }
 tests=$(stress --list | grep -c ': test$')
-[ "$tests" -ge 10 ] || { echo "stress: only $tests tests were found"; exit 1; }
+[ "$tests" -ge 16 ] || { echo "stress: only $tests tests were found"; exit 1; }
 export TOLLGATE_STRESS_MS=$((seconds * 1000 / tests))
 echo "stress: $tests tests, $TOLLGATE_STRESS_MS ms each"
 stress --nocapture --test-threads 1

@@ -7,6 +7,7 @@ mod forms;
 mod give_back;
 mod keyed;
 mod layers;
+mod live;
 mod one_word;
 mod oracle;
 mod properties;

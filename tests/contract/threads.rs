@@ -283,7 +283,7 @@ impl Spans {
     }
 
     /// The sum of the costs whose spans hold `t`.
-    fn at(&self, t: i128) -> u64 {
+    pub(crate) fn at(&self, t: i128) -> u64 {
         let upto = |list: &[(i128, u64)]| {
             list.partition_point(|&(edge, _)| edge <= t).checked_sub(1).map_or(0, |last| list[last].1)
         };

@@ -13,6 +13,7 @@
 use std::{
     cell::UnsafeCell,
     ffi::c_void,
+    hash::RandomState,
     hint,
     process::ExitCode,
     ptr,
@@ -24,8 +25,8 @@ use std::{
 };
 
 use tollgate::{
-    Algorithm, Clock, Compact, Coverage, Fixed, Gcra, Log, Manual, Nanos, Pacing, Rebased, Sampled,
-    TwoWindow, Wheel, Window,
+    Algorithm, Clock, Compact, Counted, Coverage, Fixed, Gcra, Keyed, Layers, Live, Log, Manual, Nanos,
+    Pacing, Rebased, Rule, Sampled, TwoWindow, Wheel, Window,
 };
 
 const LIMIT: u64 = 8;
@@ -103,6 +104,9 @@ fn limiters() -> Vec<(&'static str, Box<dyn Algorithm>)> {
         ("GCRA", Box::new(Gcra::builder(LIMIT, WINDOW).burst(LIMIT).build().unwrap())),
         ("compact", Box::new(Compact::builder(LIMIT, WINDOW).build().unwrap())),
         ("sampled", Box::new(Sampled::builder(LIMIT, WINDOW).build().unwrap())),
+        ("shards of a log", Box::new(Log::builder(LIMIT, WINDOW).build_sharded(3).unwrap())),
+        ("shards of a counter", Box::new(Window::builder(LIMIT, WINDOW).build_sharded(3).unwrap())),
+        ("counted", Box::new(Counted::with_lines(Log::builder(LIMIT, WINDOW).build().unwrap(), 1))),
         ("wheel", Box::new(Wheel::builder(LIMIT, WINDOW).geometry(2, 4, narrow(40)).build().unwrap())),
     ]
 }
@@ -154,6 +158,58 @@ fn queue(threads: usize) {
             }
         }
     });
+}
+
+/// Rules that one thread changes while the others call, of one limiter and of another that follows it.
+fn changes(threads: usize) {
+    let log = || Log::builder(LIMIT, WINDOW).capacity(2 * LIMIT).build().unwrap();
+    let first = Live::new(log()).unwrap();
+    let second = Live::follow(log(), first.handle()).unwrap();
+    let bucket = Live::new(Gcra::builder(LIMIT, WINDOW).build().unwrap()).unwrap();
+    let gate = Gate::new(threads);
+    together(threads, &|thread| {
+        for round in 0..ROUNDS as u64 {
+            gate.pass();
+            let now = Nanos::from_nanos(1_000 + 50 * round);
+            if thread == 0 {
+                let rule = Rule::new(LIMIT - round % 3, WINDOW);
+                first.set_rules(&[rule, Rule::new(LIMIT * 2, 2 * WINDOW)]).unwrap();
+                bucket.set_rate_at(rule, LIMIT + round % 3, now).unwrap();
+            }
+            for limiter in [&first as &dyn Algorithm, &second, &bucket] {
+                limiter.try_acquire_at(1, now);
+                let _ = limiter.check_at(1, now);
+                assert!(limiter.rules()[0].limit <= LIMIT);
+            }
+        }
+    });
+}
+
+/// Keys that come and go, and are forgiven, under another limit.
+fn keys(threads: usize) {
+    let log = Log::builder(2, WINDOW).config().unwrap();
+    let keyed = Keyed::<u64, _>::builder_with_hasher(log, 8, RandomState::new()).build().unwrap();
+    let global = Window::builder(LIMIT, WINDOW).buckets(4).build().unwrap();
+    let (gate, admitted) = (Gate::new(threads), AtomicUsize::new(0));
+    together(threads, &|thread| {
+        for round in 0..ROUNDS as u64 {
+            gate.pass();
+            let now = Nanos::from_nanos(1_000 + 50 * round - 7 * thread as u64);
+            for turn in 0..4 {
+                let key = (3 * round + turn * turn + thread as u64) % 100;
+                let user = keyed.of(&key);
+                admitted
+                    .fetch_add(usize::from(Layers::new([&global, &user]).try_acquire_at(1, now)), Relaxed);
+                keyed.usage_at(&key, 0, now);
+            }
+            if round % 64 == 0 {
+                keyed.remove(&round);
+                keyed.retain_at(now, |key, _| key % 2 == 0);
+                keyed.busiest_at(3, now);
+            }
+        }
+    });
+    assert!(admitted.into_inner() > ROUNDS);
 }
 
 /// A clock that steps back while it is read.
@@ -237,6 +293,8 @@ fn main() -> ExitCode {
             for threads in [2, 4] {
                 limiters().into_iter().for_each(|(name, limiter)| hammer(name, limiter, threads));
                 queue(threads);
+                changes(threads);
+                keys(threads);
                 clock(threads);
             }
         }
