@@ -106,7 +106,7 @@ impl<A: Algorithm> Counted<A> {
 
     #[inline]
     fn line(&self) -> &Line {
-        &self.lines[ByThread.of(&self.lines)]
+        &self.lines[ByThread.of(self.lines.as_ptr().addr(), self.lines.len())]
     }
 }
 
