@@ -335,6 +335,11 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         self.shards().map(|shard| u64::from(shard.lock().slots())).sum()
     }
 
+    /// Keys that have left because nothing was charged to them any more; those that were removed are not counted.
+    pub fn evictions(&self) -> u64 {
+        self.shards().map(|shard| shard.lock().evictions()).sum()
+    }
+
     /// Bytes taken at construction for keys, histories and the index, whatever keys hold on the heap apart.
     pub fn state_bytes(&self) -> usize {
         let spare: usize = self.classes.iter().flatten().map(|table| table.spare.bytes()).sum();

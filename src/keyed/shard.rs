@@ -36,6 +36,8 @@ pub(super) struct Shard<K> {
     slots: u32,
     hand: u32,
     floor: Nanos,
+    /// Keys that the hand took from.
+    evictions: u64,
     pub(super) states: Box<dyn States>,
 }
 
@@ -64,7 +66,7 @@ impl<K> Shard<K> {
         index.try_reserve(slots as usize, |_| 0).map_err(|_| bytes())?;
         let states = Arc::clone(plan).states(slots.into())?;
         let places = reserve(slots.into())?;
-        Ok(Self { index, places, free: None, slots, hand: 0, floor: Nanos::ZERO, states })
+        Ok(Self { index, places, free: None, slots, hand: 0, floor: Nanos::ZERO, evictions: 0, states })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -73,6 +75,10 @@ impl<K> Shard<K> {
 
     pub(super) fn slots(&self) -> u32 {
         self.slots
+    }
+
+    pub(super) fn evictions(&self) -> u64 {
+        self.evictions
     }
 
     /// Bytes of memory taken.
@@ -146,6 +152,7 @@ impl<K> Shard<K> {
         }
         let hash = hash(key);
         self.floor = self.floor.max(now); // I4
+        self.evictions += 1;
         self.free(place, hash).ok_or(never)
     }
 

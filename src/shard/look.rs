@@ -47,6 +47,8 @@ impl<'s, A: Shard, S: Shards<'s, A>> ShardedLook<'s, A, S> {
         self.figures.at == asked && self.read(asked) == self.figures
     }
 
+    /// Once, not in each place: the C library has a budget.
+    #[inline(never)]
     fn read(&self, at: Nanos) -> Figures {
         (0..self.shards.len()).map(|shard| self.read_one(shard, at)).fold(Figures::none(at), Figures::and)
     }

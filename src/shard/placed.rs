@@ -179,7 +179,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % bound
         };
-        for _ in 0..20_000 {
+        for _ in 0..4_000 {
             now += below(200);
             let (cost, at) = (below(3), Nanos::from_nanos(now.saturating_sub(below(3) * below(500))));
             // SAFETY: contract of `Config`: so many zeros, used by this configuration alone.
@@ -193,7 +193,7 @@ mod tests {
             // SAFETY: as above.
             assert!(unsafe { config.accepts(memory.0) });
         }
-        assert!((1_000..15_000).contains(&admitted), "{admitted} tell little");
+        assert!((200..3_000).contains(&admitted), "{admitted} tell little");
     }
 
     #[test]
