@@ -13,7 +13,7 @@
  *
  *                                            acquire  peek  reset  destroy
  *   try_acquire*, check*, reserve*              -       -     X       X
- *   peek*, usage_at, get_config, stats          -       -     X       X
+ *   peek*, usage_at, get_*, stats, set_rules    -       -     X       X
  *   init_in, attach_in                          -       -     X       .
  *   reset                                       X       X     X       X
  *   destroy                                     X       X     X       X
@@ -26,7 +26,9 @@
  *   lock-free            some caller always finishes; one that dies or is stopped in the middle blocks nobody.
  *
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
- * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free.
+ * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*).
+ * With shards a limiter is not async-signal-safe, but where the library was built without std: a thread's first call may
+ * take memory of the thread's own. tollgate_set_rules takes a lock, which only tollgate_set_rules waits for.
  *
  * A time is nanoseconds since any zero, below 2^62. A window is (now - window, now]. */
 

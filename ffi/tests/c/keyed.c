@@ -345,6 +345,17 @@ static void hostile_keys(void) {
     }
 }
 
+/* The numbers of the README. */
+static void bytes_per_key(void) {
+    const uint64_t million = 1000000;
+    config_t log = of(TOLLGATE_LOG, 5), bucket = of(TOLLGATE_TOKEN_BUCKET, 5);
+    log.rules[0].window_ns = bucket.rules[0].window_ns = 10 * SECOND;
+    keyed_t *logs = make(&log, million, 0), *buckets = make(&bucket, million, 0);
+    EXPECT(stats_of(logs).bytes / million == 145 && stats_of(buckets).bytes / million == 64);
+    tollgate_keyed_destroy(logs);
+    tollgate_keyed_destroy(buckets);
+}
+
 int main(void) {
     if (!lives()) {
         config_t log = of(TOLLGATE_LOG, 5);
@@ -364,5 +375,6 @@ int main(void) {
     busiest();
     classes();
     hostile_keys();
+    bytes_per_key();
     return 0;
 }

@@ -74,6 +74,11 @@ fn field_cases_of_limiters_by_key() {
 }
 
 #[test]
+fn threads_have_shards_and_processes_share_them() {
+    compile_and_run("shards", Link::Static, &[]);
+}
+
+#[test]
 fn rules_change_and_use_stays() {
     compile_and_run("live", Link::Static, &[]);
 }
