@@ -221,7 +221,7 @@ impl<A: Shard> Sharded<A> {
 
     /// Takes `cost` permits at `now` as [`try_acquire_at`](crate::Algorithm::try_acquire_at) does, beginning at a shard that the caller
     /// chooses, `home` modulo the number of shards: for callers who know their processor, or without `std`, where
-    /// every other call begins at the first.
+    /// other calls know a thread by its stack alone.
     ///
     /// # Examples
     /// ```

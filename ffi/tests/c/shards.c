@@ -106,6 +106,25 @@ static void processes(uint32_t algorithm) {
     munmap(memory, size);
 }
 
+/* Memory that is cut off is not read beyond its end: there lies a page that can not be. */
+static void cut_off(uint32_t algorithm) {
+    tollgate_config_t config = of(algorithm, 5, 2);
+    tollgate_limiter_t *limiter, *found = NULL;
+    size_t size, page = (size_t)sysconf(_SC_PAGESIZE);
+    GIVES(TOLLGATE_OK, tollgate_size(&config, &size));
+    unsigned char *whole = mapped(size), *pages = mapped(2 * page);
+    GIVES(TOLLGATE_OK, tollgate_init_in(whole, size, &config, &limiter));
+    EXPECT(size < page && mprotect(pages + page, page, PROT_NONE) == 0);
+    for (size_t len = 0; len < size; len += tollgate_align()) {
+        unsigned char *memory = pages + page - len;
+        memcpy(memory, whole, len);
+        GIVES(TOLLGATE_E_SIZE, tollgate_attach_in(memory, len, &found));
+        GIVES(TOLLGATE_E_SIZE, tollgate_init_in(memory, len, &config, &found));
+    }
+    munmap(whole, size);
+    munmap(pages, 2 * page);
+}
+
 /* What a part can not bear is never had; what it can, wherever it lies. */
 static void costs(void) {
     tollgate_config_t config = of(TOLLGATE_LOG, 10, 4); /* 3, 3, 2, 2 */
@@ -127,6 +146,7 @@ int main(void) {
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_WINDOW; algorithm++) {
         homes(algorithm);
         processes(algorithm);
+        cut_off(algorithm);
     }
     costs();
     return 0;
