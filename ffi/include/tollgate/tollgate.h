@@ -1043,7 +1043,7 @@ TOLLGATE_NOEXCEPT;
  * - TOLLGATE_E_SIZE: `struct_size`, of a class's `limit` too.
  * - TOLLGATE_E_INVALID: anything else in the configuration.
  * - TOLLGATE_E_UNSUPPORTED: an algorithm that keys can not have; a library that was built without.
- * - TOLLGATE_E_NOMEM: of a few small pieces the end of the process, as in any Rust program, where the library has std.
+ * - TOLLGATE_E_NOMEM: for the tables; where there is no memory for a small piece the process ends.
  *
  * Thread-safe.   Allocates.   Blocks: as `tollgate_create`.   Since ABI 0.
  */
