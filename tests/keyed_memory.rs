@@ -122,6 +122,6 @@ fn keys_that_come_and_go() {
             assert!(keyed.try_acquire_at(&n, 1, now));
         }
         assert_eq!(counted(), built, "room for {room}");
-        assert!(keyed.evictions() > 190 * room && keyed.len() as u64 <= keyed.capacity());
+        assert!(keyed.evicted() > 190 * room && keyed.len() as u64 <= keyed.capacity());
     }
 }

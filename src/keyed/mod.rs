@@ -325,6 +325,11 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         self.shards().map(|shard| shard.lock().len()).sum()
     }
 
+    /// Keys that have left so far because nothing was charged to them any more. Those removed are not counted.
+    pub fn evicted(&self) -> u64 {
+        self.shards().map(|shard| shard.lock().evicted()).sum()
+    }
+
     /// Whether no key has a history.
     pub fn is_empty(&self) -> bool {
         self.shards().all(|shard| shard.lock().len() == 0)
@@ -333,11 +338,6 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
     /// The most keys that [`len`](Keyed::len) can ever be: at least as many as were asked for.
     pub fn capacity(&self) -> u64 {
         self.shards().map(|shard| u64::from(shard.lock().slots())).sum()
-    }
-
-    /// Keys that have left because nothing was charged to them any more; those that were removed are not counted.
-    pub fn evictions(&self) -> u64 {
-        self.shards().map(|shard| shard.lock().evictions()).sum()
     }
 
     /// Bytes taken at construction for keys, histories and the index, whatever keys hold on the heap apart.

@@ -36,8 +36,8 @@ pub(super) struct Shard<K> {
     slots: u32,
     hand: u32,
     floor: Nanos,
-    /// Keys that the hand took from.
-    evictions: u64,
+    /// Keys that the hand took a place from.
+    evicted: u64,
     pub(super) states: Box<dyn States>,
 }
 
@@ -78,19 +78,19 @@ impl<K> Shard<K> {
         index.try_reserve(slots as usize, |_| 0).map_err(|_| bytes())?;
         let states = Arc::clone(plan).states(slots.into())?;
         let places = reserve(slots.into())?;
-        Ok(Self { index, places, free: None, slots, hand: 0, floor: Nanos::ZERO, evictions: 0, states })
+        Ok(Self { index, places, free: None, slots, hand: 0, floor: Nanos::ZERO, evicted: 0, states })
     }
 
     pub(super) fn len(&self) -> usize {
         self.index.len()
     }
 
-    pub(super) fn slots(&self) -> u32 {
-        self.slots
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted
     }
 
-    pub(super) fn evictions(&self) -> u64 {
-        self.evictions
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
     }
 
     /// Bytes of memory taken.
@@ -164,8 +164,9 @@ impl<K> Shard<K> {
         }
         let hash = hash(key);
         self.floor = self.floor.max(now); // I4
-        self.evictions += 1;
-        self.free(place, hash).ok_or(never)
+        let key = self.free(place, hash).ok_or(never)?;
+        self.evicted += 1;
+        Ok(key)
     }
 
     /// Puts a key at the place that [`room`](Shard::room) found for it.

@@ -204,7 +204,7 @@ impl Table {
             keys: self.keys(),
             capacity: self.keyed.capacity(),
             bytes: self.keyed.state_bytes() as u64,
-            evictions: self.keyed.evictions(),
+            evictions: self.keyed.evicted(),
             allowed: sum(|line| &line.allowed),
             refused: sum(|line| &line.refused),
             reserved: [0; 3],
