@@ -91,7 +91,7 @@ instrumented() {
     local name=$1
     shift
     run env RUSTC_BOOTSTRAP=1 RUSTFLAGS="$*" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/ffi-$name" \
-        cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --target "$target" \
+        cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --features heap --target "$target" \
         --config 'profile.ffi.lto="off"'
 }
 
@@ -198,7 +198,7 @@ step_consumers() {
 step_examples() {
     local name
     export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-    for name in event_loop prefork; do
+    for name in event_loop prefork keyed; do
         # shellcheck disable=SC2046
         run cc -O2 "${warnings[@]}" ffi/examples/$name.c -o "$work/$name" $(pkg-config --cflags --libs tollgate)
         run env LD_LIBRARY_PATH="$prefix/lib" "$work/$name"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The C library in both builds, as it is shipped: every C program, what it asks the system for.
+# The C library in each of its builds, as it is shipped: every C program, what it asks the system for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,8 @@ build() {
 
 build std
 build bare --no-default-features
-for name in std bare; do
+build heap --no-default-features --features heap
+for name in std bare heap; do
     TOLLGATE_LIBRARY_DIR=$builds/$name cargo test --quiet --package tollgate-ffi --test library
 done
 
@@ -31,5 +32,7 @@ if strangers=$(grep -vE "$allowed" <<<"$undefined"); then
 fi
 strip -o "$builds/bare/stripped.so" "$builds/bare/libtollgate.so"
 bytes=$(stat -c %s "$builds/bare/stripped.so")
-[ "$bytes" -le 65536 ] || { echo "ffi: $bytes bytes without std, above 65536"; exit 1; }
+# Measured: 62,760 before there were shards; the log and the counter in shards add 25,936, counts by rule and the other
+# functions since then 10,896.
+[ "$bytes" -le 102400 ] || { echo "ffi: $bytes bytes without std, above 102400"; exit 1; }
 echo "ffi: without std $bytes bytes, asks for" $undefined

@@ -135,6 +135,16 @@ mod real {
             unsafe { slot.as_ref() }
         }
 
+        /// A block that lies inside the ring, so many bytes behind the beginning of this one.
+        ///
+        /// # Safety
+        /// Such a block lies there, aligned.
+        #[inline(always)]
+        pub(crate) unsafe fn beyond<G: Zeroed, T: Pod>(self, bytes: usize) -> At<'a, G, T> {
+            // SAFETY: I2, by the contract of this function.
+            At { head: unsafe { self.head.byte_add(bytes) }.cast(), lives: PhantomData }
+        }
+
         /// Makes a block with `len` slots zero again.
         ///
         /// # Safety

@@ -82,7 +82,7 @@ pub use live::{ByRules, Changing, Live, LiveRules};
 pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
 #[cfg(feature = "std")]
 pub use shard::ShardedCounter;
-pub use shard::{Shard, Sharded};
+pub use shard::{Parted, Shard, Sharded};
 pub use statistics::{Counted, Statistics};
 pub use time::Nanos;
 #[cfg(feature = "tokio")]

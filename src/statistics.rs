@@ -126,7 +126,7 @@ impl<A> Counted<A> {
 
     #[inline]
     fn line(&self) -> &Line {
-        &self.lines[ByThread.of(&self.lines)]
+        &self.lines[ByThread.of(self.lines.as_ptr().addr(), self.lines.len())]
     }
 
     /// Counts what `take` answers. A refusal is counted as that of the one rule, if `is_one_rule` says that nothing else can

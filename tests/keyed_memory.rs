@@ -110,3 +110,18 @@ fn hostile_keys() {
     assert!((0..honest).all(|key| !keyed.try_acquire_at(&key, 1, Nanos::from_micros(9_999_999))));
     assert!(keyed.len() as u64 <= keyed.capacity());
 }
+
+/// Keys come and leave, each place many times over, whatever the size of the index: nothing is allocated.
+#[test]
+fn keys_that_come_and_go() {
+    for room in [50, 725, 900, 5_000] {
+        let keyed = Keyed::<u64>::builder(bucket(), room).build().unwrap();
+        let built = counted();
+        for n in 0..200 * room {
+            let now = Nanos::from_nanos(n * (20_000_000_000 / room));
+            assert!(keyed.try_acquire_at(&n, 1, now));
+        }
+        assert_eq!(counted(), built, "room for {room}");
+        assert!(keyed.evicted() > 190 * room && keyed.len() as u64 <= keyed.capacity());
+    }
+}

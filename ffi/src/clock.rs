@@ -38,14 +38,18 @@ pub struct tollgate_coarse_t {
 /// Thread-safe, async-signal-safe (`_PRECISE` and `_COARSE` after the first use).   Allocates: never.   Since ABI 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn tollgate_now_ns(clock: u32) -> u64 {
-    let now = match clock {
+    read(clock).map_or(u64::MAX, Nanos::as_nanos)
+}
+
+/// The time of a clock now.
+pub(crate) fn read(clock: u32) -> Option<Nanos> {
+    match clock {
         #[cfg(feature = "std")]
         TOLLGATE_CLOCK_PRECISE => Some(Precise::new().now()),
         #[cfg(feature = "std")]
         TOLLGATE_CLOCK_COARSE => Some(Coarse::new().now()),
         _ => system(clock),
-    };
-    now.map_or(u64::MAX, Nanos::as_nanos)
+    }
 }
 
 /// Starts to keep the coarse clock fresh, every `resolution_ns` (1,000 to 1,000,000,000): until all of `*out` are

@@ -5,8 +5,9 @@ use core::{ptr::NonNull, time::Duration};
 #[cfg(feature = "std")]
 use tollgate::{Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
 use tollgate::{
-    Config, Coverage, Fixed, FixedConfig, Gcra, GcraConfig, Log, LogConfig, Pacing, PacingBuilder, RULES_MAX,
-    TwoWindow, TwoWindowConfig, Window, WindowConfig,
+    Config, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraConfig, Log, LogBuilder, LogConfig, Pacing,
+    PacingBuilder, Parted, RULES_MAX, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Window, WindowBuilder,
+    WindowConfig,
 };
 
 use crate::status::tollgate_status::{self, *};
@@ -57,6 +58,9 @@ pub const TOLLGATE_TEXTBOOK_COVERAGE: u32 = 1;
 pub const TOLLGATE_STATS: u32 = 2;
 /// `TOLLGATE_SAMPLED`: choose by chance.
 pub const TOLLGATE_BERNOULLI: u32 = 4;
+/// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules. `reserved[1]` says how far:
+/// see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
+pub const TOLLGATE_LIVE: u32 = 8;
 
 /// At most `limit` permits in any `window_ns` nanoseconds.
 #[repr(C)]
@@ -83,9 +87,11 @@ pub struct tollgate_config_t {
     pub buckets: u32,
     /// `TOLLGATE_CLOCK_PRECISE` and its like; there is no default.
     pub clock: u32,
-    /// A sum of `TOLLGATE_TEXTBOOK_COVERAGE`, `TOLLGATE_STATS`, `TOLLGATE_BERNOULLI`.
+    /// A sum of `TOLLGATE_TEXTBOOK_COVERAGE`, `TOLLGATE_STATS`, `TOLLGATE_BERNOULLI`, `TOLLGATE_LIVE`.
     pub flags: u32,
-    /// 0 or 1; more are not supported yet.
+    /// `TOLLGATE_LOG` and `_WINDOW` of one rule: over how many shards the limit is spread, so that threads do not meet on one
+    /// cache line: as many as threads call at once, at most 65,536. A thread begins at a shard of its own and is refused
+    /// only after all have refused. 0 and 1: not spread. The largest cost is the smallest part above 0.
     pub shards: u32,
     /// The largest cost of a call. Default: any cost up to the limit (the burst). `TOLLGATE_LOG` is faster with 1.
     pub max_cost: u32,
@@ -95,7 +101,9 @@ pub struct tollgate_config_t {
     pub rules: [tollgate_rule_t; TOLLGATE_MAX_RULES],
     /// `reserved[0]`: for `TOLLGATE_WINDOW`, `_FIXED` and `_TWO_WINDOW` the phase in nanoseconds, below the width of a
     /// bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
-    /// Else, and the other three: 0.
+    /// `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
+    /// (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
+    /// longest now). Else, and the other two: 0.
     pub reserved: [u64; 4],
 }
 
@@ -107,13 +115,18 @@ const _: () = assert!(TOLLGATE_MAX_RULES == RULES_MAX);
 
 /// What the core makes of a configuration: a configuration of its own, whose state lies where we say, or a builder of
 /// something that keeps its own memory.
+#[expect(clippy::large_enum_variant, reason = "it lies on the stack, for as long as a limiter is made")]
 pub(crate) enum Plan {
     Log(LogConfig),
     Window(WindowConfig),
     Fixed(FixedConfig),
     TwoWindow(TwoWindowConfig),
     Gcra(GcraConfig),
+    ShardedLog(Parted<LogConfig>),
+    ShardedWindow(Parted<WindowConfig>),
     Pacing(PacingBuilder),
+    #[cfg(feature = "heap")]
+    Live(Life),
     #[cfg(feature = "std")]
     Compact(CompactBuilder),
     #[cfg(feature = "std")]
@@ -121,6 +134,22 @@ pub(crate) enum Plan {
     #[cfg(feature = "std")]
     Wheel(WheelBuilder),
 }
+
+/// A limiter whose rules are to change.
+#[cfg(feature = "heap")]
+pub(crate) enum Life {
+    Log(LogBuilder),
+    Window(WindowBuilder),
+    ShardedLog(LogBuilder),
+    ShardedWindow(WindowBuilder),
+    Fixed(FixedBuilder),
+    TwoWindow(TwoWindowBuilder),
+}
+
+/// In the number of a form: it has shards.
+pub(crate) const SHARDED: u32 = 1 << 30;
+/// In the number of a form: its rules may change.
+pub(crate) const LIVE: u32 = 1 << 29;
 
 /// Asks what the core made of a configuration, if its state lies where we say.
 macro_rules! placed {
@@ -131,6 +160,8 @@ macro_rules! placed {
             Self::Fixed($config) => $answer,
             Self::TwoWindow($config) => $answer,
             Self::Gcra($config) => $answer,
+            Self::ShardedLog($config) => $answer,
+            Self::ShardedWindow($config) => $answer,
             _ => $else,
         }
     };
@@ -156,42 +187,41 @@ impl tollgate_config_t {
         self.flags & TOLLGATE_STATS != 0
     }
 
+    fn is_sharded(&self) -> bool {
+        self.shards > 1
+    }
+
+    fn is_live(&self) -> bool {
+        self.flags & TOLLGATE_LIVE != 0
+    }
+
+    /// The number of what a limiter of this configuration holds.
+    pub(crate) fn form(&self) -> u32 {
+        let is = |holds, bit| if holds { bit } else { 0 };
+        self.algorithm | is(self.is_sharded(), SHARDED) | is(self.is_live(), LIVE)
+    }
+
     /// Checks everything but the clock.
     pub(crate) fn plan(&self) -> Result<Plan, tollgate_status> {
         if self.struct_size != TOLLGATE_CONFIG_SIZE {
             return Err(TOLLGATE_E_SIZE);
         }
-        if self.shards > 1 {
-            return Err(TOLLGATE_E_UNSUPPORTED);
-        }
         self.validate()?;
-        let (first, cost) = (self.rules[0], if self.max_cost == 0 { u64::MAX } else { self.max_cost.into() });
-        let (limit, window, phase) = (first.limit, span(first.window_ns), span(self.reserved[0]));
+        if self.is_live() {
+            return self.live_plan();
+        }
+        let (limit, window, cost) = (self.rules[0].limit, span(self.rules[0].window_ns), self.cost());
+        let shards = self.shards as usize;
         Ok(match self.algorithm {
-            TOLLGATE_LOG => {
-                let start = Log::builder(limit, window).max_cost(cost);
-                Plan::Log(
-                    self.further_rules().fold(start, |b, r| b.rule(r.limit, span(r.window_ns))).config()?,
-                )
+            TOLLGATE_LOG if self.is_sharded() => Plan::ShardedLog(self.log().config_sharded(shards)?),
+            TOLLGATE_WINDOW if self.is_sharded() => {
+                Plan::ShardedWindow(self.window().config_sharded(shards)?)
             }
-            TOLLGATE_WINDOW => {
-                let mut start = Window::builder(limit, window).max_cost(cost).phase(phase);
-                if self.buckets > 0 {
-                    start = start.buckets(self.buckets.into());
-                }
-                if self.flags & TOLLGATE_TEXTBOOK_COVERAGE != 0 {
-                    start = start.coverage(Coverage::Textbook);
-                }
-                Plan::Window(
-                    self.further_rules().fold(start, |b, r| b.rule(r.limit, span(r.window_ns))).config()?,
-                )
-            }
-            TOLLGATE_FIXED => {
-                Plan::Fixed(Fixed::builder(limit, window).max_cost(cost).phase(phase).config()?)
-            }
-            TOLLGATE_TWO_WINDOW => {
-                Plan::TwoWindow(TwoWindow::builder(limit, window).max_cost(cost).phase(phase).config()?)
-            }
+            _ if self.is_sharded() => return Err(TOLLGATE_E_UNSUPPORTED),
+            TOLLGATE_LOG => Plan::Log(self.log().config()?),
+            TOLLGATE_WINDOW => Plan::Window(self.window().config()?),
+            TOLLGATE_FIXED => Plan::Fixed(self.fixed().config()?),
+            TOLLGATE_TWO_WINDOW => Plan::TwoWindow(self.two_window().config()?),
             TOLLGATE_GCRA => {
                 let start = Gcra::builder(limit, window).max_cost(cost);
                 Plan::Gcra(if self.burst > 0 { start.burst(self.burst) } else { start }.config()?)
@@ -232,10 +262,71 @@ impl tollgate_config_t {
         })
     }
 
+    /// What is to be built if the rules are to change.
+    #[cfg(feature = "heap")]
+    fn live_plan(&self) -> Result<Plan, tollgate_status> {
+        Ok(Plan::Live(match (self.algorithm, self.is_sharded()) {
+            (TOLLGATE_LOG, false) => Life::Log(self.log()),
+            (TOLLGATE_LOG, true) => Life::ShardedLog(self.log()),
+            (TOLLGATE_WINDOW, false) => Life::Window(self.window()),
+            (TOLLGATE_WINDOW, true) => Life::ShardedWindow(self.window()),
+            (TOLLGATE_FIXED, false) => Life::Fixed(self.fixed()),
+            (TOLLGATE_TWO_WINDOW, false) => Life::TwoWindow(self.two_window()),
+            _ => return Err(TOLLGATE_E_UNSUPPORTED),
+        }))
+    }
+
+    #[cfg(not(feature = "heap"))]
+    fn live_plan(&self) -> Result<Plan, tollgate_status> {
+        Err(TOLLGATE_E_UNSUPPORTED)
+    }
+
+    fn log(&self) -> LogBuilder {
+        let first = self.rules[0];
+        let start =
+            Log::builder(first.limit, span(first.window_ns)).max_cost(self.cost()).capacity(self.reserved[1]);
+        self.further_rules().fold(start, |builder, rule| builder.rule(rule.limit, span(rule.window_ns)))
+    }
+
+    fn window(&self) -> WindowBuilder {
+        let first = self.rules[0];
+        let mut start =
+            Window::builder(first.limit, span(first.window_ns)).max_cost(self.cost()).phase(self.phase());
+        if self.buckets > 0 {
+            start = start.buckets(self.buckets.into());
+        }
+        if self.flags & TOLLGATE_TEXTBOOK_COVERAGE != 0 {
+            start = start.coverage(Coverage::Textbook);
+        }
+        if self.reserved[1] > 0 {
+            start = start.window_max(span(self.reserved[1]));
+        }
+        self.further_rules().fold(start, |builder, rule| builder.rule(rule.limit, span(rule.window_ns)))
+    }
+
+    fn fixed(&self) -> FixedBuilder {
+        let first = self.rules[0];
+        Fixed::builder(first.limit, span(first.window_ns)).max_cost(self.cost()).phase(self.phase())
+    }
+
+    fn two_window(&self) -> TwoWindowBuilder {
+        let first = self.rules[0];
+        TwoWindow::builder(first.limit, span(first.window_ns)).max_cost(self.cost()).phase(self.phase())
+    }
+
+    /// The largest cost.
+    fn cost(&self) -> u64 {
+        if self.max_cost == 0 { u64::MAX } else { self.max_cost.into() }
+    }
+
+    fn phase(&self) -> Duration {
+        span(self.reserved[0])
+    }
+
     /// Checks what the algorithm does not use, and the number of rules.
     fn validate(&self) -> Result<(), tollgate_status> {
         let is = |algorithms: &[u32]| algorithms.contains(&self.algorithm);
-        let mut flags = TOLLGATE_STATS;
+        let mut flags = TOLLGATE_STATS | TOLLGATE_LIVE;
         if is(&[TOLLGATE_WINDOW]) {
             flags |= TOLLGATE_TEXTBOOK_COVERAGE;
         }
@@ -253,7 +344,8 @@ impl tollgate_config_t {
                 || is(&[TOLLGATE_WINDOW, TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL]))
             && (self.burst == 0 || is(&[TOLLGATE_GCRA, TOLLGATE_PACING]))
             && (self.reserved[0] == 0 || has_word)
-            && self.reserved[1..] == [0; 3];
+            && (self.reserved[1] == 0 || self.is_live() && is(&[TOLLGATE_LOG, TOLLGATE_WINDOW]))
+            && self.reserved[2..] == [0; 2];
         if valid { Ok(()) } else { Err(TOLLGATE_E_INVALID) }
     }
 
@@ -274,6 +366,11 @@ impl tollgate_config_t {
     }
 }
 
+/// Lines of cache that statistics take, so that threads on different shards do not meet there either.
+pub(crate) fn stats_lines(shards: u32) -> usize {
+    (shards as usize).clamp(1, 64)
+}
+
 fn span(nanos: u64) -> Duration {
     Duration::from_nanos(nanos)
 }
@@ -284,6 +381,11 @@ impl Plan {
     /// What the core made of the configuration, and how many bytes a state takes; nothing for what keeps its own memory.
     pub(crate) fn placed(&self) -> Option<(&[u64], usize)> {
         placed!(self, config => Some((config.words(), config.state_bytes())), None)
+    }
+
+    /// Bytes of what the core made of it.
+    pub(crate) fn derived_bytes(&self) -> usize {
+        placed!(self, config => size_of_val(config), 0)
     }
 
     /// Whether what lies at `state`, from wherever it came, would keep a call inside of it.

@@ -2,10 +2,10 @@
 
 use core::ffi::c_int;
 
-use tollgate::Nanos;
+use tollgate::{Nanos, RULES_MAX, Rule};
 
 use crate::{
-    config::{TOLLGATE_CONFIG_SIZE, tollgate_config_t},
+    config::{TOLLGATE_CONFIG_SIZE, TOLLGATE_MAX_RULES, tollgate_config_t, tollgate_rule_t},
     handle::{Handle, tollgate_limiter_t},
     life::place,
     stats,
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn tollgate_reset(limiter: *mut tollgate_limiter_t) -> c_i
         // SAFETY: the contract of this function.
         let handle = unsafe { Handle::checked(limiter) }?;
         // SAFETY: the contract of this function.
-        unsafe { handle.reset() }.ok_or(TOLLGATE_E_CORRUPT)?;
+        unsafe { handle.reset() };
         stats::restart(handle);
         Ok(())
     })())
@@ -50,6 +50,73 @@ pub unsafe extern "C" fn tollgate_usage_at(
         let usage = usage.ok_or(TOLLGATE_E_CORRUPT)?.ok_or(TOLLGATE_E_INVALID)?;
         // SAFETY: the contract of this function: writable.
         unsafe { used.write(usage) };
+        Ok(())
+    })())
+}
+
+/// Replaces the rules of a limiter that was made with `TOLLGATE_LIVE`: all of them, by the `count` rules at `rules`. Permits
+/// taken so far stay taken. A call that overlaps this is judged by the old rules or by the new, whole; one that begins later
+/// by the new. A limit of 0 refuses every cost above 0 until it is raised again. After a lowering nothing is admitted until
+/// the use has fallen below the new limit (with shards: until it has in some shard).
+///
+/// `TOLLGATE_LOG`: any rules, with limits up to `reserved[1]`. `TOLLGATE_WINDOW`: limits of up to half of what the header names,
+/// less for windows that are shorter than the longest; windows that are multiples of its bucket, up to `reserved[1]`.
+/// With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit.
+///
+/// Errors, which change nothing:
+/// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.
+/// - TOLLGATE_E_INVALID: rules that this limiter can not get; none, or more than `TOLLGATE_MAX_RULES`.
+/// - TOLLGATE_E_UNSUPPORTED: the limiter was made without `TOLLGATE_LIVE`.
+///
+/// Thread-safe; one change at a time: another waits, no other call does.   Allocates: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_set_rules(
+    limiter: *mut tollgate_limiter_t,
+    rules: *const tollgate_rule_t,
+    count: u32,
+) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let handle = unsafe { Handle::checked(limiter) }?;
+        let rules = place(rules.cast_mut())?;
+        let mut list = [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX];
+        let list = list.get_mut(..count as usize).ok_or(TOLLGATE_E_INVALID)?;
+        for (at, rule) in list.iter_mut().enumerate() {
+            // SAFETY: the contract of this function: so many rules.
+            let asked = unsafe { rules.add(at) };
+            // SAFETY: as above.
+            let tollgate_rule_t { limit, window_ns } = unsafe { asked.read() };
+            *rule = Rule { limit, window: Nanos::from_nanos(window_ns) };
+        }
+        Ok(handle.rewritable().ok_or(TOLLGATE_E_UNSUPPORTED)?.set_rules(list)?)
+    })())
+}
+
+/// Tells the present rules: writes them to `rules`, which has room for `TOLLGATE_MAX_RULES`, and their number to `*count`.
+///
+/// Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+/// `tollgate_reset`, and of `rules` and `count`.
+///
+/// Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_get_rules(
+    limiter: *const tollgate_limiter_t,
+    rules: *mut tollgate_rule_t,
+    count: *mut u32,
+) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let handle = unsafe { Handle::checked(limiter) }?;
+        let (rules, count) = (place(rules)?, place(count)?);
+        let found = handle.ask(|it| it.rules()).ok_or(TOLLGATE_E_CORRUPT)?;
+        for (at, rule) in found.iter().take(TOLLGATE_MAX_RULES).enumerate() {
+            // SAFETY: the contract of this function: room for so many.
+            let out = unsafe { rules.add(at) };
+            // SAFETY: as above.
+            unsafe { out.write(tollgate_rule_t { limit: rule.limit, window_ns: rule.window.as_nanos() }) };
+        }
+        // SAFETY: the contract of this function: writable.
+        unsafe { count.write(found.len() as u32) };
         Ok(())
     })())
 }

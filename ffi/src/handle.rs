@@ -13,13 +13,16 @@
 //! | 0x108           | 0, or in memory of our own: the clock of this process                                   |
 //! | 0x110 ...       | the core's configuration, derived from the caller's: words without pointers             |
 //! | 0x300 ...       | the core's state, which begins as zeros (or, by `tollgate_create` alone, what owns one) |
-//! | the last 0x080  | statistics, if asked for                                                                |
+//! | the last lines  | statistics, if asked for: one for each shard                                            |
+//!
+//! Of shards the core's configuration is larger, and the state begins at the first line behind it: `state_at`. The word at
+//! 0x008 says where.
 //!
 //! # Invariants
 //! | id | always                                                                     | kept by            |
 //! |----|----------------------------------------------------------------------------|--------------------|
-//! | I1 | once the magic is there, nothing before 0x300 is ever written              | `settle`           |
-//! | I2 | what lies at 0x110 is the core's configuration that the tag names, and a state of it at 0x300 | `settle`, `attach` |
+//! | I1 | once the magic is there, nothing before the state is ever written           | `settle`           |
+//! | I2 | what lies at 0x110 is the core's configuration that the tag names, and a state of it at `state_at` | `settle`, `attach` |
 //! | I3 | a limiter lies, aligned, in as much memory as its third word says           | `life.rs`          |
 //!
 //! I1 holds however many initialise at once, and wherever one of them dies: each word is put by a CAS from 0 to a value
@@ -38,6 +41,7 @@
 //! A caller of the hot path was handed the limiter by one that saw the magic, so it need not look for it.
 
 use core::{
+    mem::offset_of,
     ptr::NonNull,
     sync::atomic::{
         AtomicU64,
@@ -46,20 +50,17 @@ use core::{
 };
 
 use tollgate::{
-    Algorithm, Config, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Placed, STATE_ALIGN,
+    Algorithm, Config, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Parted, Placed, STATE_ALIGN,
     TwoWindowConfig, WindowConfig,
 };
 #[cfg(feature = "std")]
 use tollgate::{Compact, Sampled, Wheel};
-
-#[cfg(feature = "std")]
-use crate::config::{TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL};
+#[cfg(feature = "heap")]
+use tollgate::{Fixed, Live, Log, Sharded, TwoWindow, Window};
 
 use crate::{
-    config::{
-        CONFIG_WORDS, Plan, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_PACING,
-        TOLLGATE_TWO_WINDOW, TOLLGATE_WINDOW, tollgate_config_t,
-    },
+    config::{CONFIG_WORDS, Plan, stats_lines, tollgate_config_t},
+    kinds::{Named, Rewritable},
     status::tollgate_status::{self, *},
     version::TOLLGATE_LAYOUT_VERSION,
 };
@@ -84,28 +85,27 @@ const OWNED_AT: usize = 0xf8;
 const TAG_AT: usize = 0x100;
 const CLOCK_AT: usize = 0x108;
 const DERIVED_AT: usize = 0x110;
+/// Where most states begin, and none before.
 const STATE_AT: usize = 0x300;
-/// Bytes of the statistics.
-const STATS: usize = ALIGN;
 
-const LAYOUT: u64 = TOLLGATE_LAYOUT_VERSION as u64 | (STATE_AT as u64) << 32;
 /// In a tag: the statistics count.
 const COUNTS: u32 = 1 << 31;
 
 const _: () = assert!(HEADER_END <= OWNED_AT && STATE_AT.is_multiple_of(ALIGN));
 
+/// Where a state begins, behind a derived configuration of so many bytes.
+const fn state_at(derived: usize) -> usize {
+    let end = (DERIVED_AT + derived).next_multiple_of(ALIGN);
+    if end > STATE_AT { end } else { STATE_AT }
+}
+
 /// A limiter's memory (I3).
 #[derive(Clone, Copy)]
 pub(crate) struct Handle(NonNull<u8>);
 
-/// What a limiter of one algorithm holds.
-trait Named {
-    /// The algorithm.
-    const ALGORITHM: u32;
-}
-
 /// Every word before a limiter's state, none of which ever changes.
 pub(crate) struct Frozen<'a> {
+    layout: u64,
     bytes: u64,
     config: [u64; CONFIG_WORDS],
     tag: u64,
@@ -118,10 +118,18 @@ impl<'a> Frozen<'a> {
     /// Those of a limiter with this configuration, from which the core derived those words and a state of so many
     /// bytes. `None`: no memory is that large.
     pub(crate) fn new(config: &tollgate_config_t, derived: &'a [u64], state_bytes: usize) -> Option<Self> {
-        let (stats, counts) = if config.counts() { (STATS, COUNTS) } else { (0, 0) };
-        let bytes = STATE_AT.checked_add(state_bytes)?.checked_next_multiple_of(ALIGN)?.checked_add(stats)?;
-        let tag = u64::from(config.algorithm | counts) | u64::from(config.clock) << 32;
-        Some(Self { bytes: bytes as u64, config: config.words(), tag, derived })
+        let (stats, counts) =
+            if config.counts() { (stats_lines(config.shards) * ALIGN, COUNTS) } else { (0, 0) };
+        let header = state_at(size_of_val(derived));
+        let bytes = header.checked_add(state_bytes)?.checked_next_multiple_of(ALIGN)?.checked_add(stats)?;
+        let tag = u64::from(config.form() | counts) | u64::from(config.clock) << 32;
+        let layout = u64::from(TOLLGATE_LAYOUT_VERSION) | (header as u64) << 32;
+        Some(Self { layout, bytes: bytes as u64, config: config.words(), tag, derived })
+    }
+
+    /// Bytes before the state.
+    fn header(&self) -> usize {
+        (self.layout >> 32) as usize
     }
 
     /// Bytes of the limiter.
@@ -134,7 +142,7 @@ impl<'a> Frozen<'a> {
     fn word(&self, at: usize) -> u64 {
         let of = |list: &[u64], start: usize| list.get(at.checked_sub(start)? / 8).copied();
         match at {
-            LAYOUT_AT => LAYOUT,
+            LAYOUT_AT => self.layout,
             BYTES_AT => self.bytes,
             TAG_AT => self.tag,
             _ => of(&self.config, CONFIG_AT).or_else(|| of(self.derived, DERIVED_AT)).unwrap_or(0),
@@ -144,7 +152,7 @@ impl<'a> Frozen<'a> {
     /// All words, with where they lie: but for magic and seal, and for those of memory of our own.
     fn words(&self) -> impl Iterator<Item = (usize, u64)> {
         let others = |at: &usize| ![MAGIC_AT, SEAL_AT, OWNED_AT, CLOCK_AT].contains(at);
-        (0..STATE_AT).step_by(8).filter(others).map(|at| (at, self.word(at)))
+        (0..self.header()).step_by(8).filter(others).map(|at| (at, self.word(at)))
     }
 
     /// A digest of the words, never 0. That of another configuration is another, but for one in 2^63.
@@ -255,11 +263,15 @@ impl Handle {
         Ok(())
     }
 
+    /// Whether a limiter that is ready is laid out as this library lays it out.
+    fn is_our_layout(self) -> Result<(), tollgate_status> {
+        let version = self.word(LAYOUT_AT).load(Relaxed) as u32; // O4
+        if version == TOLLGATE_LAYOUT_VERSION { Ok(()) } else { Err(TOLLGATE_E_LAYOUT) }
+    }
+
     /// Whether a limiter that is ready has these words.
     fn holds(self, frozen: &Frozen<'_>) -> Result<(), tollgate_status> {
-        if self.word(LAYOUT_AT).load(Relaxed) != LAYOUT {
-            return Err(TOLLGATE_E_LAYOUT); // O4
-        }
+        self.is_our_layout()?;
         let same = self.word(SEAL_AT).load(Relaxed) == frozen.seal() // O4
             && frozen.words().all(|(at, word)| self.word(at).load(Relaxed) == word); // O4
         if same { Ok(()) } else { Err(TOLLGATE_E_CONFIG) }
@@ -268,9 +280,7 @@ impl Handle {
     /// Whether what is in the caller's memory, of `len` bytes, is a limiter through and through.
     pub(crate) fn validate(self, len: usize) -> Result<(), tollgate_status> {
         self.is_ready()?;
-        if self.word(LAYOUT_AT).load(Relaxed) != LAYOUT {
-            return Err(TOLLGATE_E_LAYOUT); // O4
-        }
+        self.is_our_layout()?;
         let config = self.config();
         let plan = config.plan().map_err(|_| TOLLGATE_E_CORRUPT)?;
         crate::clock::serves(config.clock, true).map_err(|status| match status {
@@ -279,6 +289,9 @@ impl Handle {
         })?;
         let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_CORRUPT)?;
         let frozen = Frozen::new(&config, derived, state_bytes).ok_or(TOLLGATE_E_CORRUPT)?;
+        if frozen.header() > len {
+            return Err(TOLLGATE_E_SIZE); // Before more of it is read.
+        }
         if !self.is_callers() || self.holds(&frozen).is_err() {
             return Err(TOLLGATE_E_CORRUPT);
         }
@@ -296,7 +309,7 @@ impl Handle {
     #[inline(never)]
     pub(crate) unsafe fn is_sound(self, plan: &Plan) -> bool {
         // SAFETY: the contract of this function.
-        unsafe { plan.accepts(self.state()) }
+        unsafe { plan.accepts(self.state_behind(plan.derived_bytes())) }
     }
 
     /// Whether the words of memory of our own are 0, as in any other.
@@ -349,37 +362,45 @@ impl Handle {
         self.tag().0 & COUNTS != 0
     }
 
-    /// A word of the statistics, if they count.
-    pub(crate) fn stats_word<'a>(self, index: usize) -> &'a AtomicU64 {
-        let bytes = self.word(BYTES_AT).load(Relaxed) as usize; // O4
-        self.word(bytes - STATS + 8 * index)
+    /// Lines of statistics, if they count.
+    pub(crate) fn stats_lines(self) -> usize {
+        let shards = self.word(CONFIG_AT + offset_of!(tollgate_config_t, shards)).load(Relaxed) as u32; // O4
+        stats_lines(shards)
     }
 
-    fn state(self) -> NonNull<u8> {
+    /// The memory of one thing that is counted, if there are statistics: in each line, the word with that number.
+    pub(crate) fn stats_word<'a>(self, line: usize, index: usize) -> &'a AtomicU64 {
+        let bytes = self.word(BYTES_AT).load(Relaxed) as usize; // O4
+        self.word(bytes - (line + 1) * ALIGN + 8 * index)
+    }
+
+    /// The state behind a derived configuration of so many bytes.
+    #[inline(always)]
+    fn state_behind(self, derived: usize) -> NonNull<u8> {
         // SAFETY: I3: so far into a limiter.
-        unsafe { self.0.add(STATE_AT) }
+        unsafe { self.0.add(state_at(derived)) }
     }
 
     /// The parts of a limiter with this tag, if they are of this kind.
     #[inline(always)]
     fn placed<'a, C: Config + Named>(self, tag: u32) -> Option<Placed<'a, C>> {
-        const { assert!(DERIVED_AT + size_of::<C>() <= STATE_AT && align_of::<C>() <= 8) };
+        const { assert!(align_of::<C>() <= 8) };
         if tag != C::ALGORITHM {
             return None;
         }
         // SAFETY: I3: so far into a limiter.
         let config = unsafe { self.0.add(DERIVED_AT) }.cast::<C>();
-        // SAFETY: I1, I2.
+        // SAFETY: I1.
         let config = unsafe { config.as_ref() };
         // SAFETY: I2; who resets has it alone.
-        Some(unsafe { Placed::at(config, self.state()) })
+        Some(unsafe { Placed::at(config, self.state_behind(size_of::<C>())) })
     }
 
     /// What keeps its own memory in a limiter with this tag, if it is of this kind. It lies where others have their
     /// state.
     fn value<T: Algorithm + Named>(self, tag: u32) -> Option<*mut T> {
         const { assert!(align_of::<T>() <= ALIGN) };
-        (tag == T::ALGORITHM).then(|| self.state().cast().as_ptr())
+        (tag == T::ALGORITHM).then(|| self.state_behind(0).cast().as_ptr())
     }
 
     /// Puts what keeps its own memory in memory of our own, before the limiter is made there.
@@ -388,7 +409,7 @@ impl Handle {
     /// There is room for it behind the header.
     pub(crate) unsafe fn put_value<T>(self, value: T) {
         // SAFETY: the contract of this function.
-        unsafe { self.state().cast::<T>().write(value) };
+        unsafe { self.state_behind(0).cast::<T>().write(value) };
     }
 
     /// Takes `cost` permits, yes or no. Each algorithm is one jump away, so that it saves the registers that it needs,
@@ -411,6 +432,12 @@ impl Handle {
         if let Some(gcra) = self.placed::<GcraConfig>(tag) {
             return gcra.try_acquire_at(cost, now);
         }
+        if let Some(log) = self.placed::<Parted<LogConfig>>(tag) {
+            return try_apart(log, cost, now);
+        }
+        if let Some(window) = self.placed::<Parted<WindowConfig>>(tag) {
+            return try_apart(window, cost, now);
+        }
         if let Some(fixed) = self.placed::<FixedConfig>(tag) {
             return try_apart(fixed, cost, now);
         }
@@ -423,24 +450,29 @@ impl Handle {
     /// The same for what is counted, or keeps its own memory.
     #[inline(never)]
     fn try_other(self, cost: u64, now: Nanos) -> bool {
-        let admitted = self.ask(|it| it.try_acquire_at(cost, now)).unwrap_or(false);
-        crate::stats::count(self, cost, now, admitted);
-        admitted
+        self.ask(|it| {
+            let admitted = it.try_acquire_at(cost, now);
+            crate::stats::count_bare(self, it, cost, now, admitted);
+            admitted
+        })
+        .unwrap_or(false)
     }
 
     /// Asks the algorithm of a limiter. `None` if it is none that we know, which no limiter has.
     pub(crate) fn ask<R>(self, question: impl FnOnce(&dyn Algorithm) -> R) -> Option<R> {
+        let (mut question, mut answer) = (Some(question), None);
         // SAFETY: contract of `visit`: others share it.
-        self.visit(|it| question(unsafe { &*it }))
+        self.visit(&mut |it| answer = question.take().map(|question| question(unsafe { &*it })));
+        answer
     }
 
     /// Forgets every admission.
     ///
     /// # Safety
     /// Nobody else uses the limiter meanwhile.
-    pub(crate) unsafe fn reset(self) -> Option<()> {
+    pub(crate) unsafe fn reset(self) {
         // SAFETY: the contract of this function.
-        self.visit(|it| unsafe { &mut *it }.reset())
+        self.visit(&mut |it| unsafe { &mut *it }.reset());
     }
 
     /// Drops what keeps its own memory.
@@ -450,40 +482,75 @@ impl Handle {
     pub(crate) unsafe fn drop_value(self) {
         // What is made for the visit alone is dropped like anything else: it holds nothing.
         // SAFETY: the contract of this function.
-        let _ = self.visit(|it| unsafe { it.drop_in_place() });
+        self.visit(&mut |it| unsafe { it.drop_in_place() });
     }
 
-    /// Hands out the algorithm of a limiter: for shared use, or exclusive if the limiter is.
-    fn visit<'a, R>(self, visit: impl FnOnce(*mut (dyn Algorithm + 'a)) -> R) -> Option<R> {
+    /// Hands out the algorithm of a limiter, if it is one that we know: for shared use, or exclusive if the limiter is. Once, not
+    /// in each place: the library has a budget.
+    #[inline(never)]
+    fn visit(self, visit: &mut dyn FnMut(*mut (dyn Algorithm + '_))) {
         let tag = self.tag().0 & !COUNTS;
         if let Some(mut log) = self.placed::<LogConfig>(tag) {
-            return Some(visit(&raw mut log));
+            return visit(&raw mut log);
         }
         if let Some(mut window) = self.placed::<WindowConfig>(tag) {
-            return Some(visit(&raw mut window));
+            return visit(&raw mut window);
         }
         if let Some(mut gcra) = self.placed::<GcraConfig>(tag) {
-            return Some(visit(&raw mut gcra));
+            return visit(&raw mut gcra);
         }
         if let Some(mut fixed) = self.placed::<FixedConfig>(tag) {
-            return Some(visit(&raw mut fixed));
+            return visit(&raw mut fixed);
         }
         if let Some(mut two_window) = self.placed::<TwoWindowConfig>(tag) {
-            return Some(visit(&raw mut two_window));
+            return visit(&raw mut two_window);
+        }
+        if let Some(mut log) = self.placed::<Parted<LogConfig>>(tag) {
+            return visit(&raw mut log);
+        }
+        if let Some(mut window) = self.placed::<Parted<WindowConfig>>(tag) {
+            return visit(&raw mut window);
+        }
+        #[cfg(feature = "heap")]
+        if let Some(live) = self.live(tag) {
+            return visit(live);
         }
         #[cfg(feature = "std")]
         if let Some(compact) = self.value::<Compact>(tag) {
-            return Some(visit(compact));
+            return visit(compact);
         }
         #[cfg(feature = "std")]
         if let Some(sampled) = self.value::<Sampled>(tag) {
-            return Some(visit(sampled));
+            return visit(sampled);
         }
         #[cfg(feature = "std")]
         if let Some(wheel) = self.value::<Wheel>(tag) {
-            return Some(visit(wheel));
+            return visit(wheel);
         }
-        Some(visit(self.value::<Pacing>(tag)?))
+        if let Some(pacing) = self.value::<Pacing>(tag) {
+            visit(pacing);
+        }
+    }
+
+    /// The limiter whose rules may change, of one that has this tag.
+    #[cfg(feature = "heap")]
+    fn live<'a>(self, tag: u32) -> Option<*mut (dyn Rewritable + 'a)> {
+        let log = self.value::<Live<Log>>(tag).map(|it| it as *mut (dyn Rewritable + 'a));
+        let window = || self.value::<Live<Window>>(tag).map(|it| it as *mut _);
+        let log_shards = || self.value::<Live<Sharded<Log>>>(tag).map(|it| it as *mut _);
+        let window_shards = || self.value::<Live<Sharded<Window>>>(tag).map(|it| it as *mut _);
+        let fixed = || self.value::<Live<Fixed>>(tag).map(|it| it as *mut _);
+        let two_window = || self.value::<Live<TwoWindow>>(tag).map(|it| it as *mut _);
+        log.or_else(window).or_else(log_shards).or_else(window_shards).or_else(fixed).or_else(two_window)
+    }
+
+    /// The same of this one.
+    pub(crate) fn rewritable<'a>(self) -> Option<&'a dyn Rewritable> {
+        #[cfg(feature = "heap")]
+        // SAFETY: I2.
+        return self.live(self.tag().0 & !COUNTS).map(|it| unsafe { &*it });
+        #[cfg(not(feature = "heap"))]
+        None
     }
 
     /// The queue of a limiter that is one.
@@ -497,45 +564,4 @@ impl Handle {
 #[inline(never)]
 fn try_apart<C: Config>(placed: Placed<'_, C>, cost: u64, now: Nanos) -> bool {
     placed.try_acquire_at(cost, now)
-}
-
-// === impl Named ===
-
-impl Named for LogConfig {
-    const ALGORITHM: u32 = TOLLGATE_LOG;
-}
-
-impl Named for WindowConfig {
-    const ALGORITHM: u32 = TOLLGATE_WINDOW;
-}
-
-impl Named for FixedConfig {
-    const ALGORITHM: u32 = TOLLGATE_FIXED;
-}
-
-impl Named for TwoWindowConfig {
-    const ALGORITHM: u32 = TOLLGATE_TWO_WINDOW;
-}
-
-impl Named for GcraConfig {
-    const ALGORITHM: u32 = TOLLGATE_GCRA;
-}
-
-impl Named for Pacing {
-    const ALGORITHM: u32 = TOLLGATE_PACING;
-}
-
-#[cfg(feature = "std")]
-impl Named for Compact {
-    const ALGORITHM: u32 = TOLLGATE_COMPACT;
-}
-
-#[cfg(feature = "std")]
-impl Named for Sampled {
-    const ALGORITHM: u32 = TOLLGATE_SAMPLED;
-}
-
-#[cfg(feature = "std")]
-impl Named for Wheel {
-    const ALGORITHM: u32 = TOLLGATE_WHEEL;
 }

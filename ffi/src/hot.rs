@@ -23,6 +23,9 @@ pub const TOLLGATE_REASON_ABOVE_LIMIT: u32 = 2;
 /// The cost is above the largest cost.
 pub const TOLLGATE_REASON_ABOVE_MAX_COST: u32 = 3;
 
+/// There is no room for another key.
+pub const TOLLGATE_REASON_FULL: u32 = 4;
+
 /// The answer to one call. All spans count from `now_ns`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,11 +197,14 @@ fn acquire_now(limiter: *mut tollgate_limiter_t, n: u64) -> bool {
 }
 
 /// The time to judge a call at: the caller's, else the clock's.
-fn time(handle: Handle, passed: Option<u64>) -> Result<Nanos, tollgate_status> {
+pub(crate) fn time(
+    passed: Option<u64>,
+    clock: impl FnOnce() -> Option<Nanos>,
+) -> Result<Nanos, tollgate_status> {
     match passed.map(Nanos::from_nanos) {
         Some(now) if now.in_range() => Ok(now),
         Some(_) => Err(TOLLGATE_E_INVALID),
-        None => clock::now(handle).ok_or(TOLLGATE_E_CLOCK),
+        None => clock().ok_or(TOLLGATE_E_CLOCK),
     }
 }
 
@@ -213,14 +219,14 @@ unsafe fn answer(
 ) -> c_int {
     code((|| {
         let handle = Handle::of(limiter).ok_or(TOLLGATE_E_NULL)?;
-        let now = time(handle, passed)?;
+        let now = time(passed, || clock::now(handle))?;
         let decision = handle.ask(|it| match ask {
             Ask::Check => it.check_at(n, now),
             Ask::Peek => it.peek_at(n, now),
         });
         let decision = decision.ok_or(TOLLGATE_E_CORRUPT)?;
         if ask == Ask::Check {
-            stats::count(handle, n, now, decision.is_ok());
+            stats::count(handle, n, now, decision.as_ref().err());
         }
         if !out.is_null() {
             // SAFETY: the contract of this function.
@@ -236,9 +242,9 @@ unsafe fn reserve(limiter: *mut tollgate_limiter_t, n: u64, passed: Option<u64>,
     code((|| {
         let handle = Handle::of(limiter).filter(|_| !wait_ns.is_null()).ok_or(TOLLGATE_E_NULL)?;
         let queue = handle.pacing().ok_or(TOLLGATE_E_UNSUPPORTED)?;
-        let now = time(handle, passed)?;
+        let now = time(passed, || clock::now(handle))?;
         let place = queue.reserve_at(n, now);
-        stats::count(handle, n, now, place.is_ok());
+        stats::count(handle, n, now, place.as_ref().err());
         let (wait, outcome) = match place {
             Ok(place) => (Some(place.wait()), Ok(())),
             Err(denied) => (denied.retry_after(), outcome(&Err(denied))),
@@ -250,11 +256,11 @@ unsafe fn reserve(limiter: *mut tollgate_limiter_t, n: u64, passed: Option<u64>,
 }
 
 /// What a decision comes to, in a word.
-fn outcome(decision: &Decision) -> Result<(), tollgate_status> {
+pub(crate) fn outcome(decision: &Decision) -> Result<(), tollgate_status> {
     match decision {
         Ok(_) => Ok(()),
         Err(denied) => Err(match denied.reason {
-            Reason::Limit { .. } => TOLLGATE_REFUSED,
+            Reason::Limit { .. } | Reason::Full { .. } => TOLLGATE_REFUSED,
             _ => TOLLGATE_NEVER,
         }),
     }
@@ -270,6 +276,7 @@ impl From<Decision> for tollgate_decision_t {
                 let reason = match denied.reason {
                     Reason::Limit { .. } => TOLLGATE_REASON_LIMIT,
                     Reason::MaxCost { .. } => TOLLGATE_REASON_ABOVE_MAX_COST,
+                    Reason::Full { .. } => TOLLGATE_REASON_FULL,
                     _ => TOLLGATE_REASON_ABOVE_LIMIT,
                 };
                 (reason, denied.retry_after(), denied.quota)

@@ -11,6 +11,8 @@ pub mod config;
 pub mod control;
 pub mod handle;
 pub mod hot;
+pub mod keyed;
+mod kinds;
 pub mod life;
 mod memory;
 pub mod stats;

@@ -3,6 +3,8 @@
 use core::{ffi::c_int, ptr::NonNull};
 
 use tollgate::Algorithm;
+#[cfg(feature = "heap")]
+use {crate::config::Life, tollgate::Live};
 
 use crate::{
     clock,
@@ -21,7 +23,8 @@ use crate::{
 /// Errors, which leave `*out` alone:
 /// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
 /// - TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
-/// - TOLLGATE_E_UNSUPPORTED: more than one shard; an algorithm or a clock that this library was built without.
+/// - TOLLGATE_E_UNSUPPORTED: an algorithm without shards, or whose rules can not change, and was asked for that; an algorithm, a
+///   clock or `TOLLGATE_LIVE` in a library that was built without.
 /// - TOLLGATE_E_NOMEM.
 ///
 /// Thread-safe.   Allocates.   Blocks: never, but for the first use of `TOLLGATE_CLOCK_PRECISE` or `_COARSE` in a
@@ -91,11 +94,11 @@ pub unsafe extern "C" fn tollgate_size(config: *const tollgate_config_t, out: *m
 /// Errors, which leave `*out` and the memory alone:
 /// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
 /// - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
-/// - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
+/// - TOLLGATE_E_UNSUPPORTED: an algorithm or a flag that lives by `tollgate_create` alone; as `tollgate_create`.
 /// - TOLLGATE_E_CLOCK: a clock of one process.
 /// - TOLLGATE_E_MAGIC: the memory holds something else.
 /// - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
-/// - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or its first 768 bytes are not zeros.
+/// - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or what describes it (768 bytes; with shards more) is not zeros.
 /// - TOLLGATE_E_CORRUPT: what follows those is a state that no calls make; or `tollgate_create` made what it holds.
 ///
 /// Cost: reads all of the limiter's memory.
@@ -181,7 +184,7 @@ fn handle_in(memory: *mut core::ffi::c_void) -> Result<Handle, tollgate_status> 
 ///
 /// # Safety
 /// If it is not NULL and aligned, its first field can be read, and all of it if that field says so.
-unsafe fn read(config: *const tollgate_config_t) -> Result<tollgate_config_t, tollgate_status> {
+pub(crate) unsafe fn read(config: *const tollgate_config_t) -> Result<tollgate_config_t, tollgate_status> {
     let config = place(config.cast_mut())?;
     // SAFETY: the contract of this function.
     let size = unsafe { config.cast::<u32>().read() };
@@ -214,10 +217,26 @@ fn create(config: &tollgate_config_t) -> Result<Handle, tollgate_status> {
         #[cfg(feature = "std")]
         Plan::Wheel(builder) => make_of(config, builder.build()?),
         Plan::Pacing(builder) => make_of(config, builder.build()?),
+        #[cfg(feature = "heap")]
+        Plan::Live(life) => make_live(config, life),
         _ => {
             let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_UNSUPPORTED)?;
             make(config, derived, state_bytes, |_| {})
         }
+    }
+}
+
+/// Makes a limiter whose rules may change.
+#[cfg(feature = "heap")]
+fn make_live(config: &tollgate_config_t, life: Life) -> Result<Handle, tollgate_status> {
+    let shards = config.shards as usize;
+    match life {
+        Life::Log(builder) => make_of(config, Live::new(builder.build()?)?),
+        Life::Window(builder) => make_of(config, Live::new(builder.build()?)?),
+        Life::ShardedLog(builder) => make_of(config, Live::new(builder.build_sharded(shards)?)?),
+        Life::ShardedWindow(builder) => make_of(config, Live::new(builder.build_sharded(shards)?)?),
+        Life::Fixed(builder) => make_of(config, Live::new(builder.build()?)?),
+        Life::TwoWindow(builder) => make_of(config, Live::new(builder.build()?)?),
     }
 }
 

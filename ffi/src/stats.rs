@@ -1,4 +1,4 @@
-//! Statistics, for limiters that ask for them.
+//! Statistics, for limiters that ask for them: a line of cache for each shard, of which a thread counts on one.
 //!
 //! # Memory order
 //! | id | site          | order   | pairs with | because                        |
@@ -7,18 +7,19 @@
 
 use core::{ffi::c_int, sync::atomic::Ordering::Relaxed};
 
-use tollgate::Nanos;
+use tollgate::{Algorithm, Decision, Denied, Nanos, Reason};
 
 use crate::{
+    config::TOLLGATE_MAX_RULES,
     handle::{Handle, tollgate_limiter_t},
     life::place,
     status::{code, tollgate_status::*},
 };
 
 /// The size of `tollgate_stats_t`, for its `struct_size`.
-pub const TOLLGATE_STATS_SIZE: u32 = 64;
+pub const TOLLGATE_STATS_SIZE: u32 = 128;
 
-/// What was counted since the limiter was made. Each figure only grows; the three are not of one moment.
+/// What was counted since the limiter was made. Each figure only grows; together they are not of one moment.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct tollgate_stats_t {
@@ -30,19 +31,27 @@ pub struct tollgate_stats_t {
     pub allowed: u64,
     /// Calls refused; errors are not counted.
     pub refused: u64,
-    /// Calls whose time was older than that of an earlier one.
+    /// Calls whose time was older than that of an earlier one (with shards: of one counted on the same line).
     pub clock_regressions: u64,
+    /// Permits that the admitted calls took.
+    pub permits: u64,
+    /// Calls that each rule refused, a cost above its limit among them. What these lack of `refused` was above the largest cost.
+    pub refused_by: [u64; TOLLGATE_MAX_RULES],
     /// 0.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 3],
 }
 
 const _: () = assert!(size_of::<tollgate_stats_t>() == TOLLGATE_STATS_SIZE as usize);
 
-// The words of the statistics.
+// The words of a line.
 const ALLOWED: usize = 0;
 const REFUSED: usize = 1;
 const REGRESSIONS: usize = 2;
-const NEWEST: usize = 3;
+const PERMITS: usize = 3;
+const REFUSED_BY: usize = 4;
+const NEWEST: usize = REFUSED_BY + TOLLGATE_MAX_RULES;
+
+const _: () = assert!(8 * (NEWEST + 1) <= crate::handle::ALIGN);
 
 /// Tells what was counted. Set `out->struct_size` before.
 ///
@@ -67,14 +76,16 @@ pub unsafe extern "C" fn tollgate_stats(
         if !handle.counts() {
             return Err(TOLLGATE_E_UNSUPPORTED);
         }
-        let count = |index| handle.stats_word(index).load(Relaxed); // O1
+        let count = |index| sum(handle, index);
         let stats = tollgate_stats_t {
             struct_size: TOLLGATE_STATS_SIZE,
             flags: 0,
             allowed: count(ALLOWED),
             refused: count(REFUSED),
             clock_regressions: count(REGRESSIONS),
-            reserved: [0; 4],
+            permits: count(PERMITS),
+            refused_by: core::array::from_fn(|rule| count(REFUSED_BY + rule)),
+            reserved: [0; 3],
         };
         // SAFETY: the contract of this function.
         unsafe { out.write(stats) };
@@ -82,22 +93,81 @@ pub unsafe extern "C" fn tollgate_stats(
     })())
 }
 
-/// Counts a call, if the limiter counts.
-pub(crate) fn count(handle: Handle, cost: u64, now: Nanos, admitted: bool) {
-    if !handle.counts() || cost == 0 || !now.in_range() {
+/// What all lines have counted.
+#[inline(never)]
+fn sum(handle: Handle, index: usize) -> u64 {
+    let of = |line| handle.stats_word(line, index).load(Relaxed); // O1
+    (0..handle.stats_lines()).fold(0, |sum: u64, line| sum.wrapping_add(of(line)))
+}
+
+/// Counts a call that was decided, if the limiter counts.
+pub(crate) fn count(handle: Handle, cost: u64, now: Nanos, denied: Option<&Denied>) {
+    if handle.counts() {
+        add(handle, cost, now, denied.map(refusing));
+    }
+}
+
+/// Counts a call of which only the outcome is known: the rule that refused is looked for.
+pub(crate) fn count_bare(handle: Handle, it: &dyn Algorithm, cost: u64, now: Nanos, admitted: bool) {
+    if !handle.counts() {
         return;
     }
-    let add = |index| handle.stats_word(index).fetch_add(1, Relaxed); // O1
-    add(if admitted { ALLOWED } else { REFUSED });
-    let newest = handle.stats_word(NEWEST);
-    if newest.fetch_max(now.as_nanos(), Relaxed) > now.as_nanos() {
-        add(REGRESSIONS); // O1
+    let refused = if admitted {
+        None
+    } else {
+        Some(match it.peek_at(cost, now) {
+            // A permit came free meanwhile: the rule with the least left is as good a guess as any.
+            Decision::Ok(quota) => Some(quota.rule),
+            Decision::Err(denied) => refusing(&denied),
+        })
+    };
+    add(handle, cost, now, refused);
+}
+
+/// The rule that refused; none if the cost is above the largest.
+fn refusing(denied: &Denied) -> Option<usize> {
+    match denied.reason {
+        Reason::MaxCost { .. } => None,
+        _ => Some(denied.quota.rule),
     }
+}
+
+/// Counts a call, and who refused it.
+fn add(handle: Handle, cost: u64, now: Nanos, refused: Option<Option<usize>>) {
+    if cost == 0 || !now.in_range() {
+        return;
+    }
+    let line = line(handle.stats_lines());
+    let add = |index, more| handle.stats_word(line, index).fetch_add(more, Relaxed); // O1
+    match refused {
+        None => {
+            add(ALLOWED, 1);
+            add(PERMITS, cost);
+        }
+        Some(rule) => {
+            add(REFUSED, 1);
+            if let Some(rule) = rule.filter(|&rule| rule < TOLLGATE_MAX_RULES) {
+                add(REFUSED_BY + rule, 1);
+            }
+        }
+    }
+    let newest = handle.stats_word(line, NEWEST).fetch_max(now.as_nanos(), Relaxed); // O1
+    if newest > now.as_nanos() {
+        add(REGRESSIONS, 1);
+    }
+}
+
+/// The line of a thread, which is known by its stack.
+pub(crate) fn line(lines: usize) -> usize {
+    let here = 0_u8;
+    let stack = (&raw const here).addr() as u64 >> 16;
+    let spread = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (spread.wrapping_mul(lines as u64) >> 32) as usize
 }
 
 /// Forgets the newest time, so that one may begin anew.
 pub(crate) fn restart(handle: Handle) {
     if handle.counts() {
-        handle.stats_word(NEWEST).store(0, Relaxed); // O1
+        (0..handle.stats_lines()).for_each(|line| handle.stats_word(line, NEWEST).store(0, Relaxed)); // O1
     }
 }

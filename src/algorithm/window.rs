@@ -59,7 +59,7 @@ use core::{
 };
 
 use crate::{
-    ConfigError, Denied, Lapsed, Nanos, Permit, RULES_MAX, Rule, Sharded,
+    ConfigError, Denied, Lapsed, Nanos, Parted, Permit, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
         config::{On, Parts, WithRules},
@@ -693,8 +693,16 @@ impl WindowBuilder {
     /// Those of [`build`](WindowBuilder::build), more than one rule, no shard or more than 65,536, or a largest
     /// cost above the smallest part.
     pub fn build_sharded(self, shards: usize) -> Result<Sharded<Window>, ConfigError> {
+        Sharded::new(self.config_sharded(shards)?)
+    }
+
+    /// Checks everything, for a state in so many shards that lies elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`build_sharded`](WindowBuilder::build_sharded) but for too little memory.
+    pub fn config_sharded(self, shards: usize) -> Result<Parted<WindowConfig>, ConfigError> {
         let rule = self.rules.first();
-        Sharded::build(self.rules, self.max_cost, shards, |limit, max_cost| {
+        Parted::new(self.rules, self.max_cost, shards, |limit, max_cost| {
             Self { rules: Rules::one(Rule { limit, ..rule }), max_cost, ..self }.config()
         })
     }

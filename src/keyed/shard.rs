@@ -56,6 +56,18 @@ pub(super) enum Room<K> {
     Full(Nanos),
 }
 
+// === impl Place ===
+
+impl<K> Place<K> {
+    /// The hash of its key.
+    fn hash(&self, hash: impl Fn(&K) -> u64) -> u64 {
+        match self {
+            Self::Taken(key) => hash(key),
+            Self::Free(_) => 0,
+        }
+    }
+}
+
 // === impl Shard ===
 
 impl<K> Shard<K> {
@@ -159,6 +171,9 @@ impl<K> Shard<K> {
 
     /// Puts a key at the place that [`room`](Shard::room) found for it.
     pub(super) fn insert(&mut self, place: u32, key: K, of: u64, hash: impl Fn(&K) -> u64) {
+        if self.index.len() == self.index.capacity() {
+            self.tidy(&hash);
+        }
         match self.places.get_mut(place as usize) {
             Some(at) => {
                 if let Place::Free(next) = *at {
@@ -169,10 +184,20 @@ impl<K> Shard<K> {
             None => self.places.push(Place::Taken(key)),
         }
         let Self { index, places, .. } = self;
-        index.insert_unique(of, place, |&place| match &places[place as usize] {
-            Place::Taken(key) => hash(key),
-            Place::Free(_) => 0,
-        });
+        index.insert_unique(of, place, |&place| places[place as usize].hash(&hash));
+    }
+
+    /// Fills the index anew: what has left leaves marks in it, for want of which it would take more memory. So it has room
+    /// for every place again, and never grows.
+    #[cold]
+    fn tidy(&mut self, hash: &impl Fn(&K) -> u64) {
+        let Self { index, places, .. } = self;
+        index.clear();
+        for (place, at) in (0..).zip(&*places) {
+            if let Place::Taken(key) = at {
+                index.insert_unique(hash(key), place, |&place: &u32| places[place as usize].hash(hash));
+            }
+        }
     }
 
     /// Takes its place from a key.

@@ -3,16 +3,16 @@
 //! At a fixed time judged, the use of a shard only grows, and its newest time does. So two sums that are equal were
 //! made of equal shards, and everything read between the two belongs to that moment.
 
-use super::{Memory, Parted, Shard};
+use super::{Parted, Shard, Shards};
 use crate::{
     Nanos,
     decision::{History, Look},
 };
 
 /// All shards at one time judged.
-pub(crate) struct ShardedLook<'s, A: Shard> {
+pub(crate) struct ShardedLook<'s, A: Shard, S> {
     config: &'s Parted<A::Config>,
-    shards: &'s [Memory<A>],
+    shards: S,
     figures: Figures,
 }
 
@@ -28,9 +28,9 @@ struct Figures {
     reset_after: Nanos,
 }
 
-impl<'s, A: Shard> ShardedLook<'s, A> {
+impl<'s, A: Shard, S: Shards<'s, A>> ShardedLook<'s, A, S> {
     /// Looks until two readings at the same time agree.
-    pub(super) fn new(config: &'s Parted<A::Config>, shards: &'s [Memory<A>], now: Nanos) -> Self {
+    pub(super) fn new(config: &'s Parted<A::Config>, shards: S, now: Nanos) -> Self {
         let mut look = Self { config, shards, figures: Figures::none(now) };
         // Lock-free: a round is lost only to another caller that was admitted meanwhile.
         loop {
@@ -47,13 +47,16 @@ impl<'s, A: Shard> ShardedLook<'s, A> {
         self.figures.at == asked && self.read(asked) == self.figures
     }
 
+    /// Once, not in each place: the C library has a budget.
+    #[inline(never)]
     fn read(&self, at: Nanos) -> Figures {
         (0..self.shards.len()).map(|shard| self.read_one(shard, at)).fold(Figures::none(at), Figures::and)
     }
 
     fn read_one(&self, shard: usize, at: Nanos) -> Figures {
         let (config, part) = self.config.part(shard);
-        let history = A::on_state(config, self.shards[shard].at());
+        let Some(state) = self.shards.get(shard) else { return Figures::none(at) };
+        let history = A::on_state(config, state);
         loop {
             if let Some(figures) = Figures::of(&history.look(at), part) {
                 return figures;
@@ -66,16 +69,15 @@ impl<'s, A: Shard> ShardedLook<'s, A> {
         let mut least = Nanos::from_nanos(u64::MAX);
         for shard in 0..self.shards.len() {
             let (config, part) = self.config.part(shard);
-            if let Some(keep) = part.checked_sub(cost) {
-                let history = A::on_state(config, self.shards[shard].at());
-                least = least.min(history.look(self.figures.at).wait(0, keep)?);
+            if let (Some(keep), Some(state)) = (part.checked_sub(cost), self.shards.get(shard)) {
+                least = least.min(A::on_state(config, state).look(self.figures.at).wait(0, keep)?);
             }
         }
         self.is_still(self.figures.at).then_some(least)
     }
 }
 
-impl<A: Shard> Look for ShardedLook<'_, A> {
+impl<'s, A: Shard, S: Shards<'s, A>> Look for ShardedLook<'s, A, S> {
     fn at(&self) -> Nanos {
         self.figures.at
     }

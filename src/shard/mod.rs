@@ -56,6 +56,8 @@
 
 mod home;
 mod look;
+#[cfg(not(tollgate_loom))]
+mod placed;
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{mem::offset_of, slice};
@@ -64,7 +66,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::{
     ConfigError, Log, Nanos, Rule, Rules, Window,
-    algorithm::{InParts, Parts, WithRules, algorithm},
+    algorithm::{InParts, Parts, StateOf, WithRules, algorithm},
     block::Owned,
     decision::{self, History, Limits, Look},
     live::{Changes, ChangesRules, Settings, fetch_before},
@@ -125,6 +127,16 @@ struct State<A: Shard> {
 #[expect(private_bounds, reason = "sealed")]
 pub trait Shard: InParts + 'static {}
 
+/// Where the shards of a limiter lie.
+pub(crate) trait Shards<'s, A: Shard>: Copy {
+    fn refused_until(self) -> &'s Word<Until>;
+    fn len(self) -> usize;
+    /// The state of a shard; `None`: there is no such shard.
+    fn get(self, shard: usize) -> Option<StateOf<'s, A>>;
+    /// What names the limiter.
+    fn address(self) -> usize;
+}
+
 impl Shard for Log {}
 impl Shard for Window {}
 
@@ -150,10 +162,14 @@ pub type ShardedCounter = crate::Limiter<Sharded<Window>, crate::Coarse>;
 /// The memory of a shard.
 type Memory<A> = Owned<<<A as InParts>::Config as Parts>::Heads, <<A as InParts>::Config as Parts>::Slot>;
 
-/// A limit in parts.
+/// A limit in parts: the configuration of a sharded log or counter, without its state
+/// ([`LogBuilder::config_sharded`](crate::LogBuilder::config_sharded),
+/// [`WindowBuilder::config_sharded`](crate::WindowBuilder::config_sharded)).
+///
+/// What is promised is what [`Sharded`] promises. A state lies in one piece: a line, and the shards' states.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct Parted<C> {
+pub struct Parted<C> {
     rule: Rule,
     shards: u64,
     /// Changes of the rule so far, as [`Until`] counts them.
@@ -176,9 +192,9 @@ pub(crate) struct Parted<C> {
 unsafe impl<C: bytemuck::NoUninit> bytemuck::NoUninit for Parted<C> {}
 
 /// A configuration on the shards, and where a call begins.
-pub(crate) struct OnSharded<'s, A: Shard, H> {
+pub(crate) struct OnSharded<'s, A: Shard, S, H> {
     config: &'s Parted<A::Config>,
-    state: &'s State<A>,
+    shards: S,
     home: H,
 }
 
@@ -190,20 +206,10 @@ word!(
 // === impl Sharded ===
 
 impl<A: Shard> Sharded<A> {
-    /// Cuts the rule into parts for so many shards; `part` configures one, for a limit and a largest cost.
-    pub(crate) fn build(
-        rules: Rules,
-        max_cost: u64,
-        shards: usize,
-        part: impl Fn(u64, u64) -> Result<A::Config, ConfigError>,
-    ) -> Result<Self, ConfigError> {
-        let rules = rules.validate()?;
-        if rules.len() > 1 {
-            return Err(ConfigError::Rules { got: rules.len(), max: 1 });
-        }
-        let config = Parted::new(rules.first(), max_cost, shards as u64, part)?;
+    /// Takes the memory.
+    pub(crate) fn new(config: Parted<A::Config>) -> Result<Self, ConfigError> {
         let memory = |shard| Owned::zeroed(config.part(shard).0.slots());
-        let shards: Result<Vec<_>, _> = (0..shards).map(memory).collect();
+        let shards: Result<Vec<_>, _> = (0..config.shards as usize).map(memory).collect();
         let state = State { refused_until: CachePadded::default(), shards: shards?.into_boxed_slice() };
         Ok(Self { config, state })
     }
@@ -215,7 +221,7 @@ impl<A: Shard> Sharded<A> {
 
     /// Takes `cost` permits at `now` as [`try_acquire_at`](crate::Algorithm::try_acquire_at) does, beginning at a shard that the caller
     /// chooses, `home` modulo the number of shards: for callers who know their processor, or without `std`, where
-    /// every other call begins at the first.
+    /// other calls know a thread by its stack alone.
     ///
     /// # Examples
     /// ```
@@ -233,13 +239,17 @@ impl<A: Shard> Sharded<A> {
     }
 
     #[inline(always)]
-    fn on(&self) -> OnSharded<'_, A, ByThread> {
+    fn on(&self) -> OnSharded<'_, A, &State<A>, ByThread> {
         self.on_config(&self.config, ByThread)
     }
 
     #[inline(always)]
-    fn on_config<'s, H>(&'s self, config: &'s Parted<A::Config>, home: H) -> OnSharded<'s, A, H> {
-        OnSharded { config, state: &self.state, home }
+    fn on_config<'s, H>(
+        &'s self,
+        config: &'s Parted<A::Config>,
+        home: H,
+    ) -> OnSharded<'s, A, &'s State<A>, H> {
+        OnSharded { config, shards: &self.state, home }
     }
 
     fn bytes(&self) -> usize {
@@ -280,19 +290,46 @@ where
     }
 }
 
+// === impl State ===
+
+impl<'s, A: Shard> Shards<'s, A> for &'s State<A> {
+    #[inline(always)]
+    fn refused_until(self) -> &'s Word<Until> {
+        &self.refused_until
+    }
+
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.shards.len()
+    }
+
+    #[inline(always)]
+    fn get(self, shard: usize) -> Option<StateOf<'s, A>> {
+        Some(self.shards.get(shard)?.at())
+    }
+
+    #[inline(always)]
+    fn address(self) -> usize {
+        self.shards.as_ptr().addr()
+    }
+}
+
 // === impl Parted ===
 
 impl<C: Copy> Parted<C> {
     /// The most shards.
     const SHARDS_MAX: u64 = 1 << 16;
 
-    /// Cuts a rule into parts (I1).
-    fn new(
-        rule: Rule,
+    /// Cuts the rule into parts for so many shards (I1); `part` configures one, for a limit and a largest cost.
+    pub(crate) fn new(
+        rules: Rules,
         max_cost: u64,
-        shards: u64,
+        shards: usize,
         part: impl Fn(u64, u64) -> Result<C, ConfigError>,
     ) -> Result<Self, ConfigError> {
+        let (rules, shards) = (rules.validate()?, shards as u64);
+        rules.expect_at_most(1)?;
+        let rule = rules.first();
         if !(1..=Self::SHARDS_MAX).contains(&shards) {
             return Err(ConfigError::Shards { got: shards, min: 1, max: Self::SHARDS_MAX });
         }
@@ -383,13 +420,13 @@ impl<C> Limits for Parted<C> {
 
 // === impl OnSharded ===
 
-impl<A: Shard, H: Home> OnSharded<'_, A, H> {
+impl<'s, A: Shard, S: Shards<'s, A>, H: Home> OnSharded<'s, A, S, H> {
     /// Asks all shards, until they agree.
     #[inline(never)]
     fn take_slow(self, cost: u64, now: Nanos) -> bool {
         let mut at = now;
         loop {
-            let seen = self.state.refused_until.load(Relaxed); // O5
+            let seen = self.shards.refused_until().load(Relaxed); // O5
             match self.scan(cost, at) {
                 Ok(None) => {
                     if seen != Until(0) {
@@ -412,17 +449,17 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
     /// Takes from one shard.
     #[inline(always)]
     fn take_from(&self, shard: usize, cost: u64, now: Nanos) -> bool {
-        let Some(memory) = self.state.shards.get(shard) else { return false };
-        decision::try_acquire(&A::on_state(self.config.part(shard).0, memory.at()), cost, now) // L1
+        let Some(state) = self.shards.get(shard) else { return false };
+        decision::try_acquire(&A::on_state(self.config.part(shard).0, state), cost, now) // L1
     }
 
     /// Takes from any shard, or tells from when on one frees a permit; `Err` tells a later time to be judged at.
     fn scan(&self, cost: u64, at: Nanos) -> Result<Option<Nanos>, Nanos> {
-        let (len, home) = (self.state.shards.len(), self.home.of(&self.state.shards));
-        for step in 0..len {
-            let shard = (home + step) % len;
+        let (len, address) = (self.shards.len(), self.shards.address());
+        let home = self.home.of(address, len);
+        for shard in (home..len).chain(0..home.min(len)) {
             if self.take_from(shard, cost, at) {
-                self.home.remember(&self.state.shards, shard);
+                self.home.remember(address, shard);
                 return Ok(None);
             }
         }
@@ -440,7 +477,8 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
     /// The time at which a call at `at` is judged by a shard, and when it passes there.
     fn ask(&self, shard: usize, cost: u64, at: Nanos) -> (Nanos, Nanos) {
         let (config, part) = self.config.part(shard);
-        let history = A::on_state(config, self.state.shards[shard].at());
+        let Some(state) = self.shards.get(shard) else { return (at, Nanos::from_nanos(u64::MAX)) };
+        let history = A::on_state(config, state);
         // Lock-free: a round is lost only to another caller that was admitted meanwhile.
         loop {
             let look = history.look(at);
@@ -460,7 +498,7 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
         let next = Until::new(until, self.config.generation);
         if next.covers(now, self.config.generation) {
             // Beaten: another scan's time stands there, as good as this one.
-            let _ = self.state.refused_until.compare_exchange(seen, next, Release, Relaxed); // O2
+            let _ = self.shards.refused_until().compare_exchange(seen, next, Release, Relaxed); // O2
         }
     }
 
@@ -469,14 +507,14 @@ impl<A: Shard, H: Home> OnSharded<'_, A, H> {
     #[inline(never)]
     fn withdraw(&self, seen: Until) {
         // Beaten: another took it back, or there is a newer one.
-        let _ = self.state.refused_until.compare_exchange(seen, Until(0), Relaxed, Relaxed); // O3
+        let _ = self.shards.refused_until().compare_exchange(seen, Until(0), Relaxed, Relaxed); // O3
     }
 }
 
-impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
+impl<'s, A: Shard, S: Shards<'s, A>, H: Home> History for OnSharded<'s, A, S, H> {
     type Limits = Parted<A::Config>;
     type Look<'a>
-        = ShardedLook<'s, A>
+        = ShardedLook<'s, A, S>
     where
         Self: 'a;
 
@@ -490,14 +528,14 @@ impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
         if cost.wrapping_sub(1) >= self.config.ceiling {
             return None; // One compare for both ends: 0 wraps to the top.
         }
-        let seen = self.state.refused_until.load(Acquire); // O1, L3
+        let seen = self.shards.refused_until().load(Acquire); // O1, L3
         if seen != Until(0) {
             // A time out of range, whatever was compared, is refused as well.
             return seen.covers(now, self.config.generation).then_some(false);
         }
-        let shard = self.home.of(&self.state.shards);
-        let memory = self.state.shards.get(shard)?;
-        A::on_state(self.config.part(shard).0, memory.at()).glance(cost, now).filter(|admitted| *admitted) // L1
+        let shard = self.home.of(self.shards.address(), self.shards.len());
+        let state = self.shards.get(shard)?;
+        A::on_state(self.config.part(shard).0, state).glance(cost, now).filter(|admitted| *admitted) // L1
     }
 
     #[inline(always)]
@@ -505,18 +543,18 @@ impl<'s, A: Shard, H: Home> History for OnSharded<'s, A, H> {
         self.take_slow(cost, now)
     }
 
-    fn look(&self, now: Nanos) -> ShardedLook<'s, A> {
-        ShardedLook::new(self.config, &self.state.shards, now)
+    fn look(&self, now: Nanos) -> ShardedLook<'s, A, S> {
+        ShardedLook::new(self.config, self.shards, now)
     }
 }
 
-impl<A: Shard, H: Copy> Clone for OnSharded<'_, A, H> {
+impl<A: Shard, S: Copy, H: Copy> Clone for OnSharded<'_, A, S, H> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<A: Shard, H: Copy> Copy for OnSharded<'_, A, H> {}
+impl<A: Shard, S: Copy, H: Copy> Copy for OnSharded<'_, A, S, H> {}
 
 // === impl Until ===
 

@@ -13,7 +13,7 @@
  *
  *                                            acquire  peek  reset  destroy
  *   try_acquire*, check*, reserve*              -       -     X       X
- *   peek*, usage_at, get_config, stats          -       -     X       X
+ *   peek*, usage_at, get_*, stats, set_rules    -       -     X       X
  *   init_in, attach_in                          -       -     X       .
  *   reset                                       X       X     X       X
  *   destroy                                     X       X     X       X
@@ -26,7 +26,9 @@
  *   lock-free            some caller always finishes; one that dies or is stopped in the middle blocks nobody.
  *
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
- * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free.
+ * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*).
+ * With shards a limiter is not async-signal-safe, but where the library was built without std: a thread's first call may
+ * take memory of the thread's own. tollgate_set_rules takes a lock, which only tollgate_set_rules waits for.
  *
  * A time is nanoseconds since any zero, below 2^62. A window is (now - window, now]. */
 
@@ -206,6 +208,12 @@
 #define TOLLGATE_BERNOULLI 4
 
 /**
+ * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules. `reserved[1]` says how far:
+ * see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
+ */
+#define TOLLGATE_LIVE 8
+
+/**
  * Admitted.
  */
 #define TOLLGATE_REASON_NONE 0
@@ -226,9 +234,46 @@
 #define TOLLGATE_REASON_ABOVE_MAX_COST 3
 
 /**
+ * There is no room for another key.
+ */
+#define TOLLGATE_REASON_FULL 4
+
+/**
  * The size of `tollgate_stats_t`, for its `struct_size`.
  */
-#define TOLLGATE_STATS_SIZE 64
+#define TOLLGATE_STATS_SIZE 128
+
+/**
+ * The size of `tollgate_keyed_config_t`, for its `struct_size`.
+ */
+#define TOLLGATE_KEYED_CONFIG_SIZE 72
+
+/**
+ * The size of `tollgate_keyed_stats_t`, for its `struct_size`.
+ */
+#define TOLLGATE_KEYED_STATS_SIZE 80
+
+/**
+ * The most classes.
+ */
+#define TOLLGATE_MAX_CLASSES 256
+
+/**
+ * The longest key, in bytes.
+ */
+#define TOLLGATE_KEY_MAX 65535
+
+/**
+ * Bytes that are kept of a key, for its life. A longer one is kept as its first 28 bytes and a digest of 128 bits of all of
+ * it under the secret: two such keys are taken for one with a probability of 2^-128.
+ */
+#define TOLLGATE_KEY_KEPT 44
+
+/**
+ * Refuse a new key for which there is no room. Without it such keys share one more limiter of their class: strangers in a
+ * flood keep each other out, and nobody else. (A key that gets a place of its own later has its whole quota there.)
+ */
+#define TOLLGATE_REFUSE_WHEN_FULL 16
 
 /**
  * What functions that return `int` return. 0 is success, in a check: ADMITTED. Positive: an outcome. Negative: an
@@ -312,6 +357,21 @@ typedef enum tollgate_status {
 typedef struct tollgate_coarse_t tollgate_coarse_t;
 
 /**
+ * Limiters by key. Each key has a history of its own; all keys of a class have the same limits.
+ *
+ * Memory is taken by `tollgate_keyed_create` and does not grow: a call allocates nothing, whatever keys come. A key takes
+ * its place with its first admission, and leaves it when a later call, of whatever key, finds that nothing is charged to it
+ * any more. Only such keys leave, one at most in a call: no key comes back with a fresh quota before its time. There is no
+ * thread, and no sweep.
+ *
+ * TAKES A LOCK, one of many: that of the keys that fall together by a hash under the secret, for the time of a look-up. So
+ * it is thread-safe, and neither async-signal-safe nor lock-free; in a forked child, which has a copy, a key may block for
+ * ever if another thread of the parent was inside. Processes do not share it. What may run at once: everything but
+ * `tollgate_keyed_destroy`.
+ */
+typedef struct tollgate_keyed_t tollgate_keyed_t;
+
+/**
  * A limiter. Its memory is the caller's (`tollgate_init_in`) or the library's (`tollgate_create`).
  */
 typedef struct tollgate_limiter_t tollgate_limiter_t;
@@ -356,11 +416,13 @@ typedef struct tollgate_config_t {
      */
     uint32_t clock;
     /**
-     * A sum of `TOLLGATE_TEXTBOOK_COVERAGE`, `TOLLGATE_STATS`, `TOLLGATE_BERNOULLI`.
+     * A sum of `TOLLGATE_TEXTBOOK_COVERAGE`, `TOLLGATE_STATS`, `TOLLGATE_BERNOULLI`, `TOLLGATE_LIVE`.
      */
     uint32_t flags;
     /**
-     * 0 or 1; more are not supported yet.
+     * `TOLLGATE_LOG` and `_WINDOW` of one rule: over how many shards the limit is spread, so that threads do not meet on one
+     * cache line: as many as threads call at once, at most 65,536. A thread begins at a shard of its own and is refused
+     * only after all have refused. 0 and 1: not spread. The largest cost is the smallest part above 0.
      */
     uint32_t shards;
     /**
@@ -378,7 +440,9 @@ typedef struct tollgate_config_t {
     /**
      * `reserved[0]`: for `TOLLGATE_WINDOW`, `_FIXED` and `_TWO_WINDOW` the phase in nanoseconds, below the width of a
      * bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
-     * Else, and the other three: 0.
+     * `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
+     * (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
+     * longest now). Else, and the other two: 0.
      */
     uint64_t reserved[4];
 } tollgate_config_t;
@@ -430,7 +494,7 @@ typedef struct tollgate_decision_t {
 } tollgate_decision_t;
 
 /**
- * What was counted since the limiter was made. Each figure only grows; the three are not of one moment.
+ * What was counted since the limiter was made. Each figure only grows; together they are not of one moment.
  */
 typedef struct tollgate_stats_t {
     /**
@@ -450,14 +514,141 @@ typedef struct tollgate_stats_t {
      */
     uint64_t refused;
     /**
-     * Calls whose time was older than that of an earlier one.
+     * Calls whose time was older than that of an earlier one (with shards: of one counted on the same line).
      */
     uint64_t clock_regressions;
+    /**
+     * Permits that the admitted calls took.
+     */
+    uint64_t permits;
+    /**
+     * Calls that each rule refused, a cost above its limit among them. What these lack of `refused` was above the largest cost.
+     */
+    uint64_t refused_by[TOLLGATE_MAX_RULES];
+    /**
+     * 0.
+     */
+    uint64_t reserved[3];
+} tollgate_stats_t;
+
+/**
+ * A class of keys.
+ */
+typedef struct tollgate_class_t {
+    /**
+     * What each key is allowed: `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW` or `_GCRA`, with `clock`, `shards` and
+     * `flags` 0 (but for `TOLLGATE_TEXTBOOK_COVERAGE`). NULL: no limit, and nothing is kept. Read by `tollgate_keyed_create`
+     * alone.
+     */
+    const struct tollgate_config_t *limit;
+    /**
+     * How many keys there is room for, 1 at least; without a limit 0.
+     */
+    uint64_t keys;
+} tollgate_class_t;
+
+/**
+ * What limiters by key are to be. Begin with zeros and `struct_size`.
+ */
+typedef struct tollgate_keyed_config_t {
+    /**
+     * `TOLLGATE_KEYED_CONFIG_SIZE`.
+     */
+    uint32_t struct_size;
+    /**
+     * `TOLLGATE_CLOCK_PRECISE` and its like; there is no default.
+     */
+    uint32_t clock;
+    /**
+     * A sum of `TOLLGATE_STATS`, `TOLLGATE_REFUSE_WHEN_FULL`.
+     */
+    uint32_t flags;
+    /**
+     * How many classes there are at `classes`: 1 to `TOLLGATE_MAX_CLASSES`.
+     */
+    uint32_t class_count;
+    /**
+     * The classes. A call names one by its number, from 0. A key that is asked for in two classes has a history in each.
+     */
+    const struct tollgate_class_t *classes;
+    /**
+     * What keys are hashed with: strangers must not know it. Both 0: drawn from the system (not in a library built without
+     * clocks, which has no source: TOLLGATE_E_INVALID).
+     */
+    uint64_t secret[2];
     /**
      * 0.
      */
     uint64_t reserved[4];
-} tollgate_stats_t;
+} tollgate_keyed_config_t;
+
+/**
+ * A key that is busy.
+ */
+typedef struct tollgate_busy_key_t {
+    /**
+     * Permits charged to the first rule.
+     */
+    uint64_t used;
+    /**
+     * The key's length.
+     */
+    uint32_t len;
+    /**
+     * Its class.
+     */
+    uint32_t class_index;
+    /**
+     * Its bytes, up to `TOLLGATE_KEY_KEPT`; of a longer key the first 28. Behind them zeros.
+     */
+    uint8_t key[TOLLGATE_KEY_KEPT];
+    /**
+     * 0.
+     */
+    uint32_t reserved;
+} tollgate_busy_key_t;
+
+/**
+ * What there is, and what was counted. Set `struct_size` before.
+ */
+typedef struct tollgate_keyed_stats_t {
+    /**
+     * `TOLLGATE_KEYED_STATS_SIZE`, set by the caller.
+     */
+    uint32_t struct_size;
+    /**
+     * 0.
+     */
+    uint32_t flags;
+    /**
+     * Keys that have a place now, those that are idle but have not left yet among them.
+     */
+    uint64_t keys;
+    /**
+     * The most that `keys` can be: at least what was asked for.
+     */
+    uint64_t capacity;
+    /**
+     * Bytes that were taken for keys and histories.
+     */
+    uint64_t bytes;
+    /**
+     * Keys that have left because they were idle.
+     */
+    uint64_t evictions;
+    /**
+     * Calls admitted, with `TOLLGATE_STATS`, else 0; those of cost 0 are not counted.
+     */
+    uint64_t allowed;
+    /**
+     * Calls refused, with `TOLLGATE_STATS`, else 0; errors are not counted.
+     */
+    uint64_t refused;
+    /**
+     * 0.
+     */
+    uint64_t reserved[3];
+} tollgate_keyed_stats_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -551,7 +742,8 @@ TOLLGATE_NOEXCEPT;
  * Errors, which leave `*out` alone:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
  * - TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
- * - TOLLGATE_E_UNSUPPORTED: more than one shard; an algorithm or a clock that this library was built without.
+ * - TOLLGATE_E_UNSUPPORTED: an algorithm without shards, or whose rules can not change, and was asked for that; an algorithm, a
+ *   clock or `TOLLGATE_LIVE` in a library that was built without.
  * - TOLLGATE_E_NOMEM.
  *
  * Thread-safe.   Allocates.   Blocks: never, but for the first use of `TOLLGATE_CLOCK_PRECISE` or `_COARSE` in a
@@ -598,11 +790,11 @@ TOLLGATE_API int tollgate_size(const struct tollgate_config_t *config, size_t *o
  * Errors, which leave `*out` and the memory alone:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
  * - TOLLGATE_E_SIZE: `len` is too little; or `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
- * - TOLLGATE_E_UNSUPPORTED: an algorithm that lives by `tollgate_create` alone; as `tollgate_create`.
+ * - TOLLGATE_E_UNSUPPORTED: an algorithm or a flag that lives by `tollgate_create` alone; as `tollgate_create`.
  * - TOLLGATE_E_CLOCK: a clock of one process.
  * - TOLLGATE_E_MAGIC: the memory holds something else.
  * - TOLLGATE_E_LAYOUT: it holds a limiter of another layout.
- * - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or its first 768 bytes are not zeros.
+ * - TOLLGATE_E_CONFIG: it holds, or is about to hold, one of another configuration; or what describes it (768 bytes; with shards more) is not zeros.
  * - TOLLGATE_E_CORRUPT: what follows those is a state that no calls make; or `tollgate_create` made what it holds.
  *
  * Cost: reads all of the limiter's memory.
@@ -780,6 +972,43 @@ int tollgate_usage_at(const struct tollgate_limiter_t *limiter,
 TOLLGATE_NOEXCEPT;
 
 /**
+ * Replaces the rules of a limiter that was made with `TOLLGATE_LIVE`: all of them, by the `count` rules at `rules`. Permits
+ * taken so far stay taken. A call that overlaps this is judged by the old rules or by the new, whole; one that begins later
+ * by the new. A limit of 0 refuses every cost above 0 until it is raised again. After a lowering nothing is admitted until
+ * the use has fallen below the new limit (with shards: until it has in some shard).
+ *
+ * `TOLLGATE_LOG`: any rules, with limits up to `reserved[1]`. `TOLLGATE_WINDOW`: limits of up to half of what the header names,
+ * less for windows that are shorter than the longest; windows that are multiples of its bucket, up to `reserved[1]`.
+ * With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit.
+ *
+ * Errors, which change nothing:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.
+ * - TOLLGATE_E_INVALID: rules that this limiter can not get; none, or more than `TOLLGATE_MAX_RULES`.
+ * - TOLLGATE_E_UNSUPPORTED: the limiter was made without `TOLLGATE_LIVE`.
+ *
+ * Thread-safe; one change at a time: another waits, no other call does.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_set_rules(struct tollgate_limiter_t *limiter,
+                       const struct tollgate_rule_t *rules,
+                       uint32_t count)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells the present rules: writes them to `rules`, which has room for `TOLLGATE_MAX_RULES`, and their number to `*count`.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
+ * `tollgate_reset`, and of `rules` and `count`.
+ *
+ * Thread-safe, fork-safe, async-signal-safe.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_get_rules(const struct tollgate_limiter_t *limiter,
+                       struct tollgate_rule_t *rules,
+                       uint32_t *count)
+TOLLGATE_NOEXCEPT;
+
+/**
  * Tells the configuration that the limiter was made with. Set `out->struct_size` before.
  *
  * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as
@@ -804,6 +1033,187 @@ TOLLGATE_NOEXCEPT;
 TOLLGATE_API
 int tollgate_stats(const struct tollgate_limiter_t *limiter,
                    struct tollgate_stats_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes limiters by key, and puts them in `*out`.
+ *
+ * Errors, which leave `*out` alone:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of `config`, `classes`, a class's `limit`, `out`.
+ * - TOLLGATE_E_SIZE: `struct_size`, of a class's `limit` too.
+ * - TOLLGATE_E_INVALID: anything else in the configuration.
+ * - TOLLGATE_E_UNSUPPORTED: an algorithm that keys can not have; a library that was built without.
+ * - TOLLGATE_E_NOMEM: for the tables; where there is no memory for a small piece the process ends.
+ *
+ * Thread-safe.   Allocates.   Blocks: as `tollgate_create`.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_keyed_create(const struct tollgate_keyed_config_t *config,
+                          struct tollgate_keyed_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Ends limiters by key. NULL is allowed.
+ *
+ * Needs exclusive access: no other call may run or follow.   Frees.   Since ABI 0.
+ */
+TOLLGATE_API void tollgate_keyed_destroy(struct tollgate_keyed_t *keyed) TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits of a key now, all or nothing; 0 are always had. `key` are `len` bytes, of any values; the empty key is
+ * one as well. False if it was refused, for NULL (of `key`, too), without such a class, for a key longer than
+ * `TOLLGATE_KEY_MAX`, and without a clock.
+ *
+ * Thread-safe.   Takes a lock: see `tollgate_keyed_t`.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+bool tollgate_keyed_try_acquire(struct tollgate_keyed_t *keyed,
+                                uint32_t class_index,
+                                const void *key,
+                                size_t len,
+                                uint64_t n)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`, for any `clock`. False for a time not below 2^62 as well.
+ */
+TOLLGATE_API
+bool tollgate_keyed_try_acquire_at(struct tollgate_keyed_t *keyed,
+                                   uint32_t class_index,
+                                   const void *key,
+                                   size_t len,
+                                   uint64_t n,
+                                   uint64_t now_ns)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits of a key now, all or nothing, and tells what is left, or how long to wait.
+ *
+ * Returns: TOLLGATE_OK, TOLLGATE_REFUSED, TOLLGATE_NEVER; `*out`, which may be NULL, is then written. A key for which there is
+ * no room is TOLLGATE_REFUSED with `TOLLGATE_REASON_FULL`, and with a time at which it is worth asking again.
+ * Errors, which write nothing: TOLLGATE_E_NULL: `keyed` or `key`.   TOLLGATE_E_INVALID: the class, or `len`.
+ * TOLLGATE_E_CLOCK: there is no clock.
+ *
+ * Thread-safe.   Takes a lock: see `tollgate_keyed_t`.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_keyed_check(struct tollgate_keyed_t *keyed,
+                         uint32_t class_index,
+                         const void *key,
+                         size_t len,
+                         uint64_t n,
+                         struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Errors: as `tollgate_keyed_check`, but TOLLGATE_E_INVALID for a time not below 2^62 instead of TOLLGATE_E_CLOCK.
+ */
+TOLLGATE_API
+int tollgate_keyed_check_at(struct tollgate_keyed_t *keyed,
+                            uint32_t class_index,
+                            const void *key,
+                            size_t len,
+                            uint64_t n,
+                            uint64_t now_ns,
+                            struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells what `tollgate_keyed_check` would, with the figures of now, and changes nothing: the key is not made.
+ *
+ * Returns and errors as `tollgate_keyed_check`.
+ */
+TOLLGATE_API
+int tollgate_keyed_peek(const struct tollgate_keyed_t *keyed,
+                        uint32_t class_index,
+                        const void *key,
+                        size_t len,
+                        uint64_t n,
+                        struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Returns and errors as `tollgate_keyed_check_at`.
+ */
+TOLLGATE_API
+int tollgate_keyed_peek_at(const struct tollgate_keyed_t *keyed,
+                           uint32_t class_index,
+                           const void *key,
+                           size_t len,
+                           uint64_t n,
+                           uint64_t now_ns,
+                           struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells how many permits are charged to a rule (counted from 0) of a key at `now_ns`. The key is not made; what it took of a
+ * shared limiter is not told apart.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL: `keyed`, `key`, `used`.   TOLLGATE_E_ALIGN: `used`.   TOLLGATE_E_INVALID: no
+ * such class, or a key too long; no such rule, or none in a class without limits; a time not below 2^62.
+ *
+ * Thread-safe.   Takes a lock: see `tollgate_keyed_t`.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_keyed_usage_at(const struct tollgate_keyed_t *keyed,
+                            uint32_t class_index,
+                            const void *key,
+                            size_t len,
+                            uint32_t rule,
+                            uint64_t now_ns,
+                            uint64_t *used)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Forgives a key of a class: forgets its history. Whether it had one; false for whatever is wrong.
+ *
+ * Thread-safe.   Takes a lock: see `tollgate_keyed_t`.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+bool tollgate_keyed_remove(struct tollgate_keyed_t *keyed,
+                           uint32_t class_index,
+                           const void *key,
+                           size_t len)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * How many keys have a place now; 0 for NULL.
+ *
+ * Thread-safe.   Takes every lock, one after the other.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API uint64_t tollgate_keyed_len(const struct tollgate_keyed_t *keyed) TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells the keys with the most permits charged to their first rule at `now_ns`, the busiest first: at most `room` of them,
+ * written to `out`, and their number to `*found`. Each key is as at some moment of its own.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL: `keyed`, `out`, `found`.   TOLLGATE_E_ALIGN: `out`, `found`.
+ * TOLLGATE_E_INVALID: a time not below 2^62.
+ *
+ * Cost: a look at every key: for dashboards.   Thread-safe.   Takes every lock, one after the other.   Allocates.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_keyed_busiest_at(const struct tollgate_keyed_t *keyed,
+                              uint64_t now_ns,
+                              struct tollgate_busy_key_t *out,
+                              size_t room,
+                              size_t *found)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells what there is, and what was counted. Set `out->struct_size` before.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL: `keyed`, `out`.   TOLLGATE_E_ALIGN: `out`.   TOLLGATE_E_SIZE: `struct_size`.
+ *
+ * Thread-safe.   Takes every lock, one after the other.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_keyed_stats(const struct tollgate_keyed_t *keyed,
+                         struct tollgate_keyed_stats_t *out)
 TOLLGATE_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 
 #include "tollgate.h"
 
@@ -56,12 +58,25 @@ public:
     config &buckets(std::uint32_t buckets) noexcept { return set(raw_.buckets, buckets); }
     config &burst(std::uint64_t burst) noexcept { return set(raw_.burst, burst); }
     config &max_cost(std::uint32_t cost) noexcept { return set(raw_.max_cost, cost); }
-    config &flags(std::uint32_t flags) noexcept { return set(raw_.flags, flags); }
+    config &shards(std::uint32_t shards) noexcept { return set(raw_.shards, shards); }
+    config &flags(std::uint32_t flags) noexcept { return set(raw_.flags, flags | (raw_.flags & TOLLGATE_LIVE)); }
     config &seed(std::uint64_t seed) noexcept { return set(raw_.reserved[0], seed); }
 
     template <class Rep, class Period>
     config &phase(std::chrono::duration<Rep, Period> phase) noexcept {
         return set(raw_.reserved[0], detail::to_ns(phase));
+    }
+
+    /* The rules may change; those of a log up to this limit (0: the largest now), those of a counter as below. */
+    config &live(std::uint64_t limit_max = 0) noexcept {
+        raw_.flags |= TOLLGATE_LIVE;
+        return set(raw_.reserved[1], limit_max);
+    }
+
+    /* The rules of a counter may change, up to this window. */
+    template <class Rep, class Period>
+    config &live(std::chrono::duration<Rep, Period> window_max) noexcept {
+        return live(detail::to_ns(window_max));
     }
 
     /* One rule more: all must have room, or nothing is taken from any. */
@@ -116,6 +131,7 @@ public:
 
 private:
     friend class limiter_ref;
+    friend class keyed;
     decision() noexcept : status_(TOLLGATE_E_NULL), raw_() {}
 
     int status_;
@@ -210,6 +226,23 @@ public:
         return tollgate_stats(raw_, &out);
     }
 
+    /* Replaces the rules, of a limiter that is live; returns a status. */
+    int set_rules(const tollgate_rule_t *rules, std::uint32_t count) const noexcept {
+        return tollgate_set_rules(raw_, rules, count);
+    }
+
+    /* The same with one rule. */
+    template <class Rep, class Period>
+    int set_rule(std::uint64_t limit, std::chrono::duration<Rep, Period> window) const noexcept {
+        const tollgate_rule_t rule = {limit, detail::to_ns(window)};
+        return set_rules(&rule, 1);
+    }
+
+    /* The present rules, of which there is room for TOLLGATE_MAX_RULES; returns a status. */
+    int get_rules(tollgate_rule_t *rules, std::uint32_t &count) const noexcept {
+        return tollgate_get_rules(raw_, rules, &count);
+    }
+
     /* Forgets every admission. Needs exclusive access. Returns a status. */
     int reset() const noexcept { return tollgate_reset(raw_); }
 
@@ -252,6 +285,187 @@ public:
 
 private:
     void forget() noexcept { limiter_ref::operator=(limiter_ref()); }
+};
+
+/* A key: bytes that somebody else keeps. Of a string (std::string, std::string_view ...), text, or an address and a length. */
+class key_view {
+public:
+    key_view(const void *bytes, std::size_t len) noexcept : bytes_(bytes), len_(len) {}
+    /* Of no text, which is no key, every call says TOLLGATE_E_NULL. */
+    key_view(const char *text) noexcept : bytes_(text), len_(text != nullptr ? std::strlen(text) : 1) {}
+
+    template <class String, class = decltype(static_cast<const char *>(std::declval<const String &>().data()))>
+    key_view(const String &string) noexcept : bytes_(string.data()), len_(string.size()) {}
+
+    /* An empty string may have no address, yet it is a key. */
+    const void *data() const noexcept { return bytes_ == nullptr && len_ == 0 ? "" : bytes_; }
+    std::size_t size() const noexcept { return len_; }
+
+private:
+    const void *bytes_;
+    std::size_t len_;
+};
+
+/* What limiters by key are to be: classes, each with its limits and room for so many keys. */
+class keyed_config {
+public:
+    static constexpr std::uint32_t classes_max = 16;
+
+    keyed_config() noexcept : raw_(), classes_(), limits_() {
+        raw_.struct_size = TOLLGATE_KEYED_CONFIG_SIZE;
+        raw_.clock = TOLLGATE_CLOCK_MONOTONIC;
+    }
+
+    /* One class more: the first has the number 0. One above classes_max is reported. */
+    keyed_config &add(const config &limit, std::uint64_t keys) noexcept {
+        const std::uint32_t at = raw_.class_count++;
+        if (at < classes_max) {
+            limits_[at] = *limit.raw();
+            limits_[at].clock = 0;
+            classes_[at].keys = keys;
+            limited_[at] = true;
+        }
+        return *this;
+    }
+
+    /* One class more, without a limit. */
+    keyed_config &add_unlimited() noexcept {
+        raw_.class_count++;
+        return *this;
+    }
+
+    keyed_config &clock(std::uint32_t clock) noexcept { return raw_.clock = clock, *this; }
+    keyed_config &flags(std::uint32_t flags) noexcept { return raw_.flags = flags, *this; }
+
+    keyed_config &secret(std::uint64_t first, std::uint64_t second) noexcept {
+        raw_.secret[0] = first;
+        raw_.secret[1] = second;
+        return *this;
+    }
+
+private:
+    friend class keyed;
+
+    int create(tollgate_keyed_t **out) const noexcept {
+        if (raw_.class_count > classes_max) return TOLLGATE_E_INVALID;
+        tollgate_keyed_config_t raw = raw_;
+        tollgate_class_t classes[classes_max];
+        for (std::uint32_t at = 0; at < classes_max; at++) {
+            classes[at] = classes_[at];
+            classes[at].limit = limited_[at] ? &limits_[at] : nullptr;
+        }
+        raw.classes = classes;
+        return tollgate_keyed_create(&raw, out);
+    }
+
+    tollgate_keyed_config_t raw_;
+    tollgate_class_t classes_[classes_max];
+    tollgate_config_t limits_[classes_max];
+    bool limited_[classes_max] = {};
+};
+
+/* Limiters by key that this object owns; it can be moved, not copied. An empty one refuses everything. */
+class keyed {
+public:
+    keyed() noexcept = default;
+    keyed(const keyed &) = delete;
+    keyed &operator=(const keyed &) = delete;
+    keyed(keyed &&other) noexcept : raw_(other.raw_), error_(other.error_) { other.forget(); }
+    ~keyed() { tollgate_keyed_destroy(raw_); }
+
+    keyed &operator=(keyed &&other) noexcept {
+        if (this != &other) {
+            tollgate_keyed_destroy(raw_);
+            raw_ = other.raw_;
+            error_ = other.error_;
+            other.forget();
+        }
+        return *this;
+    }
+
+    /* Makes them; none, with an error(), if that fails. */
+    static keyed create(const keyed_config &config) noexcept {
+        keyed made;
+        made.error_ = config.create(&made.raw_);
+        return made;
+    }
+
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    /* Why there are none, or TOLLGATE_OK. */
+    int error() const noexcept { return error_; }
+    tollgate_keyed_t *raw() const noexcept { return raw_; }
+
+    bool try_acquire(key_view key, std::uint64_t n = 1, std::uint32_t class_index = 0) const noexcept {
+        return tollgate_keyed_try_acquire(raw_, class_index, key.data(), key.size(), n);
+    }
+
+    template <class Time>
+    bool try_acquire_at(key_view key, std::uint64_t n, Time now, std::uint32_t class_index = 0) const noexcept {
+        return tollgate_keyed_try_acquire_at(raw_, class_index, key.data(), key.size(), n, detail::to_ns(now));
+    }
+
+    decision check(key_view key, std::uint64_t n = 1, std::uint32_t class_index = 0) const noexcept {
+        decision answer;
+        answer.status_ = tollgate_keyed_check(raw_, class_index, key.data(), key.size(), n, &answer.raw_);
+        return answer;
+    }
+
+    template <class Time>
+    decision check_at(key_view key, std::uint64_t n, Time now, std::uint32_t class_index = 0) const noexcept {
+        decision answer;
+        answer.status_ =
+            tollgate_keyed_check_at(raw_, class_index, key.data(), key.size(), n, detail::to_ns(now), &answer.raw_);
+        return answer;
+    }
+
+    decision peek(key_view key, std::uint64_t n = 1, std::uint32_t class_index = 0) const noexcept {
+        decision answer;
+        answer.status_ = tollgate_keyed_peek(raw_, class_index, key.data(), key.size(), n, &answer.raw_);
+        return answer;
+    }
+
+    template <class Time>
+    decision peek_at(key_view key, std::uint64_t n, Time now, std::uint32_t class_index = 0) const noexcept {
+        decision answer;
+        answer.status_ =
+            tollgate_keyed_peek_at(raw_, class_index, key.data(), key.size(), n, detail::to_ns(now), &answer.raw_);
+        return answer;
+    }
+
+    /* Permits charged to a rule of a key; returns a status. */
+    template <class Time>
+    int usage_at(key_view key, std::uint32_t rule, Time now, std::uint64_t &used,
+                 std::uint32_t class_index = 0) const noexcept {
+        return tollgate_keyed_usage_at(raw_, class_index, key.data(), key.size(), rule, detail::to_ns(now), &used);
+    }
+
+    /* Forgives a key; whether it had a history. */
+    bool remove(key_view key, std::uint32_t class_index = 0) const noexcept {
+        return tollgate_keyed_remove(raw_, class_index, key.data(), key.size());
+    }
+
+    std::uint64_t size() const noexcept { return tollgate_keyed_len(raw_); }
+
+    /* The busiest keys, at most room of them; returns a status. */
+    template <class Time>
+    int busiest_at(Time now, tollgate_busy_key_t *out, std::size_t room, std::size_t &found) const noexcept {
+        return tollgate_keyed_busiest_at(raw_, detail::to_ns(now), out, room, &found);
+    }
+
+    /* What there is, and what was counted; returns a status. */
+    int stats(tollgate_keyed_stats_t &out) const noexcept {
+        out.struct_size = TOLLGATE_KEYED_STATS_SIZE;
+        return tollgate_keyed_stats(raw_, &out);
+    }
+
+private:
+    void forget() noexcept {
+        raw_ = nullptr;
+        error_ = TOLLGATE_E_NULL;
+    }
+
+    tollgate_keyed_t *raw_ = nullptr;
+    int error_ = TOLLGATE_E_NULL;
 };
 
 /* Keeps the coarse clock fresh while it lives. */

@@ -40,20 +40,22 @@ AT(tollgate_decision_t, next_after_ns, 40);
 AT(tollgate_decision_t, reset_after_ns, 48);
 AT(tollgate_decision_t, now_ns, 56);
 
-IS(stats_size, sizeof(tollgate_stats_t) == 64 && TOLLGATE_STATS_SIZE == 64);
+IS(stats_size, sizeof(tollgate_stats_t) == 128 && TOLLGATE_STATS_SIZE == 128);
 AT(tollgate_stats_t, struct_size, 0);
 AT(tollgate_stats_t, flags, 4);
 AT(tollgate_stats_t, allowed, 8);
 AT(tollgate_stats_t, refused, 16);
 AT(tollgate_stats_t, clock_regressions, 24);
-AT(tollgate_stats_t, reserved, 32);
+AT(tollgate_stats_t, permits, 32);
+AT(tollgate_stats_t, refused_by, 40);
+AT(tollgate_stats_t, reserved, 104);
 
 IS(algorithms, TOLLGATE_LOG == 1 && TOLLGATE_WINDOW == 2 && TOLLGATE_FIXED == 3 && TOLLGATE_TWO_WINDOW == 4 &&
                    TOLLGATE_GCRA == 5 && TOLLGATE_TOKEN_BUCKET == 5 && TOLLGATE_LEAKY_BUCKET == 5 &&
                    TOLLGATE_PACING == 6 && TOLLGATE_COMPACT == 7 && TOLLGATE_SAMPLED == 8 && TOLLGATE_WHEEL == 9);
 IS(clocks, TOLLGATE_CLOCK_PRECISE == 1 && TOLLGATE_CLOCK_COARSE == 2 && TOLLGATE_CLOCK_MONOTONIC == 3 &&
                TOLLGATE_CLOCK_BOOTTIME == 4 && TOLLGATE_CLOCK_CALLER == 5);
-IS(flags, TOLLGATE_TEXTBOOK_COVERAGE == 1 && TOLLGATE_STATS == 2 && TOLLGATE_BERNOULLI == 4);
+IS(flags, TOLLGATE_TEXTBOOK_COVERAGE == 1 && TOLLGATE_STATS == 2 && TOLLGATE_BERNOULLI == 4 && TOLLGATE_LIVE == 8);
 IS(reasons, TOLLGATE_REASON_NONE == 0 && TOLLGATE_REASON_LIMIT == 1 && TOLLGATE_REASON_ABOVE_LIMIT == 2 &&
                 TOLLGATE_REASON_ABOVE_MAX_COST == 3);
 IS(outcomes, TOLLGATE_OK == 0 && TOLLGATE_REFUSED == 1 && TOLLGATE_NEVER == 2);

@@ -60,9 +60,12 @@ static void call_all(tollgate_limiter_t *it, uint64_t now) {
 
 /* What is good may say anything, and does so. */
 static void scribbled(const tollgate_config_t *config) {
-    size_t size, described = 0x300, accepted = 0;
+    size_t size, accepted = 0;
     GIVES(TOLLGATE_OK, tollgate_size(config, &size));
     uint64_t *memory = zeros(size), *kept = zeros(size);
+    GIVES(TOLLGATE_OK, tollgate_init_in(memory, size, config, &limiter));
+    size_t described = memory[1] >> 32;
+    EXPECT(config->shards ? described > 0x300 : described == 0x300);
     size_t words = (size - described) / 8;
     for (int round = 0; round < ROUNDS; round++) {
         memset(memory, 0, size);
@@ -100,6 +103,15 @@ static void scribbled(const tollgate_config_t *config) {
 
 int main(void) {
     alarm(300); /* a call without end */
+    for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_WINDOW; algorithm++) {
+        tollgate_config_t config = TOLLGATE_CONFIG_INIT(algorithm, TOLLGATE_CLOCK_CALLER, 7, SECOND);
+        config.shards = 3;
+        scribbled(&config);
+        config.rules[0].window_ns = 2000;
+        config.rules[0].limit = 3;
+        config.shards = 2;
+        while_others_acquire(&config);
+    }
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_GCRA; algorithm++) {
         for (uint32_t max_cost = 0; max_cost < 2; max_cost++) {
             for (uint64_t limit = 1; limit < 30; limit = 3 * limit + 1) {

@@ -40,6 +40,16 @@ static inline bool bare(void) {
     return tollgate_now_ns(TOLLGATE_CLOCK_PRECISE) == UINT64_MAX;
 }
 
+/* Whether the library was built with what takes memory in pieces: rules that change, and limiters by key. */
+static inline bool lives(void) {
+    tollgate_config_t config = TOLLGATE_CONFIG_INIT(TOLLGATE_FIXED, TOLLGATE_CLOCK_CALLER, 1, SECOND);
+    tollgate_limiter_t *limiter;
+    config.flags = TOLLGATE_LIVE;
+    if (tollgate_create(&config, &limiter) != TOLLGATE_OK) return false;
+    tollgate_destroy(limiter);
+    return true;
+}
+
 /* Zeroed memory for a limiter. */
 static inline void *zeros(size_t bytes) {
     void *memory = NULL;

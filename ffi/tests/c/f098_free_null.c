@@ -23,7 +23,7 @@ int main(void) {
     memset(&blank, 0x33, sizeof blank);
     decision = blank;
     uint64_t word = 7;
-    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 7, 7, 7, {0, 0, 0, 0}};
+    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 7, 7, 7, 7, {7}, {0, 0, 0}};
     EXPECT(!tollgate_try_acquire(NULL) && !tollgate_try_acquire_n(NULL, 0) && !tollgate_try_acquire_at(NULL, 0, 0));
     GIVES(TOLLGATE_E_NULL, tollgate_check(NULL, 0, &decision));
     GIVES(TOLLGATE_E_NULL, tollgate_check_at(NULL, 0, 0, &decision));
@@ -34,6 +34,11 @@ int main(void) {
     GIVES(TOLLGATE_E_NULL, tollgate_usage_at(NULL, 0, 0, &word));
     GIVES(TOLLGATE_E_NULL, tollgate_stats(NULL, &stats));
     GIVES(TOLLGATE_E_NULL, tollgate_reset(NULL));
+    tollgate_rule_t rule = {7, 7};
+    uint32_t count = 7;
+    GIVES(TOLLGATE_E_NULL, tollgate_set_rules(NULL, &rule, 1));
+    GIVES(TOLLGATE_E_NULL, tollgate_get_rules(NULL, &rule, &count));
+    EXPECT(rule.limit == 7 && count == 7);
     memset(&got, 0x33, sizeof got);
     tollgate_config_t before = got;
     GIVES(TOLLGATE_E_NULL, tollgate_get_config(NULL, &got));

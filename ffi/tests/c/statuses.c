@@ -98,7 +98,7 @@ static void configurations(void *memory, size_t bytes) {
     INVALID(TOLLGATE_LOG, c.burst = 1);
     INVALID(TOLLGATE_LOG, c.flags = TOLLGATE_TEXTBOOK_COVERAGE);
     INVALID(TOLLGATE_LOG, c.flags = TOLLGATE_BERNOULLI);
-    for (int bit = 3; bit < 32; bit++) INVALID(TOLLGATE_LOG, c.flags = 1u << bit);
+    for (int bit = 4; bit < 32; bit++) INVALID(TOLLGATE_LOG, c.flags = 1u << bit);
     for (int word = 0; word < 4; word++) INVALID(TOLLGATE_LOG, c.reserved[word] = 1);
     for (int word = 1; word < 4; word++) INVALID(TOLLGATE_WINDOW, c.reserved[word] = 1);
     INVALID(TOLLGATE_WINDOW, c.reserved[0] = SECOND);
@@ -130,9 +130,17 @@ static void configurations(void *memory, size_t bytes) {
         WRONG(TOLLGATE_E_INVALID, &config);
     }
 
+    /* Shards: of one rule, of two algorithms, and no cost that no shard could bear. */
+    INVALID(TOLLGATE_LOG, (c.shards = 2, c.rule_count = 2, c.rules[1] = c.rules[0]));
+    INVALID(TOLLGATE_WINDOW, c.shards = 65537);
+    INVALID(TOLLGATE_WINDOW, (c.shards = 3, c.max_cost = 34));
+    const uint32_t whole[] = {TOLLGATE_FIXED, TOLLGATE_TWO_WINDOW, TOLLGATE_GCRA, TOLLGATE_PACING};
+    for (int i = 0; i < 4; i++) {
+        config = of(whole[i], 100);
+        config.shards = 2;
+        WRONG(TOLLGATE_E_UNSUPPORTED, &config);
+    }
     config = of(TOLLGATE_LOG, 1);
-    config.shards = 2;
-    WRONG(TOLLGATE_E_UNSUPPORTED, &config);
     config.shards = 1;
     size_t size;
     GIVES(TOLLGATE_OK, tollgate_size(&config, &size));
@@ -426,7 +434,7 @@ static void hot(void) {
 
 static void control(void *memory) {
     config_t config = of(TOLLGATE_LOG, 5), got;
-    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 0, 0, 0, {0, 0, 0, 0}};
+    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 0, 0, 0, 0, {0}, {0, 0, 0}};
     uint64_t used = 99, pair[2];
     got.struct_size = TOLLGATE_CONFIG_SIZE;
     LOOKED_FOR(tollgate_reset(it));
@@ -460,10 +468,84 @@ static void control(void *memory) {
     GIVES(TOLLGATE_E_NULL, tollgate_stats(limiter, NULL));
     GIVES(TOLLGATE_E_ALIGN, tollgate_stats(limiter, (tollgate_stats_t *)askew(&stats)));
     GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_stats(limiter, &stats));
-    stats.struct_size = 63;
+    stats.struct_size = TOLLGATE_STATS_SIZE - 1;
     GIVES(TOLLGATE_E_SIZE, tollgate_stats(limiter, &stats));
     tollgate_destroy(limiter);
     tollgate_destroy(NULL);
+}
+
+/* Rules that change: what can not is told so, and nothing has changed. */
+static void live(void *memory, size_t bytes) {
+    tollgate_rule_t rules[TOLLGATE_MAX_RULES + 1] = {{3, SECOND}, {0, 0}, {0, 0}}, got[TOLLGATE_MAX_RULES], two[2];
+    uint32_t count = 99, numbers[2];
+    size_t size;
+    limiter_t *limiter = NULL;
+    LOOKED_FOR(tollgate_set_rules(it, rules, 1));
+    LOOKED_FOR(tollgate_get_rules(it, got, &count));
+
+    config_t config = of(TOLLGATE_LOG, 5);
+    GIVES(TOLLGATE_OK, tollgate_create(&config, &limiter));
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_set_rules(limiter, rules, 1));
+    GIVES(TOLLGATE_E_NULL, tollgate_set_rules(limiter, NULL, 0));
+    GIVES(TOLLGATE_E_ALIGN, tollgate_set_rules(limiter, (tollgate_rule_t *)askew(rules), 1));
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, TOLLGATE_MAX_RULES + 1));
+    GIVES(TOLLGATE_E_NULL, tollgate_get_rules(limiter, NULL, &count));
+    GIVES(TOLLGATE_E_NULL, tollgate_get_rules(limiter, got, NULL));
+    GIVES(TOLLGATE_E_ALIGN, tollgate_get_rules(limiter, (tollgate_rule_t *)askew(two), &count));
+    GIVES(TOLLGATE_E_ALIGN, tollgate_get_rules(limiter, got, (uint32_t *)askew(numbers)));
+    EXPECT(count == 99);
+    GIVES(TOLLGATE_OK, tollgate_get_rules(limiter, got, &count));
+    EXPECT(count == 1 && got[0].limit == 5 && got[0].window_ns == SECOND);
+    tollgate_destroy(limiter);
+    limiter = NULL;
+
+    config.flags = TOLLGATE_LIVE;
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_size(&config, &size));
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_init_in(memory, bytes, &config, &limiter));
+    for (uint32_t algorithm = TOLLGATE_GCRA; algorithm <= TOLLGATE_WHEEL; algorithm++) {
+        config.algorithm = algorithm;
+        GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+    }
+    for (uint32_t algorithm = TOLLGATE_FIXED; algorithm <= TOLLGATE_TWO_WINDOW; algorithm++) {
+        config = of(algorithm, 5);
+        config.flags = TOLLGATE_LIVE;
+        config.shards = 2;
+        GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+        config.shards = 0;
+        config.reserved[1] = 6;
+        GIVES(TOLLGATE_E_INVALID, tollgate_create(&config, &limiter));
+    }
+    config = of(TOLLGATE_LOG, 5);
+    config.flags = TOLLGATE_LIVE;
+    config.reserved[1] = 4; /* less than the limit */
+    GIVES(lives() ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+    config.reserved[1] = 1 << 31;
+    GIVES(lives() ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+    config.reserved[1] = 0;
+    config.shards = 2; /* parts of 3 and 2, whose rings differ */
+    GIVES(lives() ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+    config.shards = 0;
+    EXPECT(limiter == NULL);
+    if (!lives()) {
+        GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+        return;
+    }
+    GIVES(TOLLGATE_OK, tollgate_create(&config, &limiter));
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, 0));
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, 2)); /* a window of 0 */
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, TOLLGATE_MAX_RULES + 1));
+    rules[0].limit = 6; /* more than there is memory for */
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, 1));
+    rules[0].limit = 4;
+    rules[0].window_ns = 1ull << 62;
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, 1));
+    GIVES(TOLLGATE_OK, tollgate_get_rules(limiter, got, &count));
+    EXPECT(count == 1 && got[0].limit == 5);
+    rules[0].window_ns = 2 * SECOND;
+    GIVES(TOLLGATE_OK, tollgate_set_rules(limiter, rules, 1));
+    GIVES(TOLLGATE_OK, tollgate_get_rules(limiter, got, &count));
+    EXPECT(count == 1 && got[0].limit == 4 && got[0].window_ns == 2 * SECOND);
+    tollgate_destroy(limiter);
 }
 
 int main(void) {
@@ -476,6 +558,7 @@ int main(void) {
     placed(memory, BYTES);
     hot();
     control(memory);
+    live(memory, BYTES);
     coarse();
     free(memory);
 

@@ -1,7 +1,7 @@
 /* Replays a trace made by the tests in Rust, with the answers of the models there: every answer must be the same. Each
  * limiter is made twice, by tollgate_create and, where that can be, in memory of the caller's. The lines:
  *
- *   limiter ALGORITHM RULES BUCKETS FLAGS MAX_COST BURST WORD (LIMIT WINDOW) for each rule
+ *   limiter ALGORITHM RULES BUCKETS FLAGS MAX_COST BURST WORD SHARDS (LIMIT WINDOW) for each rule
  *   take N NOW ADMITTED
  *   check|peek N NOW STATUS REASON RULE LIMIT REMAINING RETRY NEXT RESET AT
  *   usage RULE NOW STATUS USED
@@ -36,8 +36,8 @@ static void end_limiters(void) {
 }
 
 static void make_limiters(FILE *file) {
-    uint64_t words[7];
-    read_words(file, words, 7);
+    uint64_t words[8];
+    read_words(file, words, 8);
     end_limiters();
     tollgate_config_t config;
     memset(&config, 0, sizeof config);
@@ -50,6 +50,7 @@ static void make_limiters(FILE *file) {
     config.max_cost = (uint32_t)words[4];
     config.burst = words[5];
     config.reserved[0] = words[6];
+    config.shards = (uint32_t)words[7];
     for (uint32_t rule = 0; rule < config.rule_count; rule++) {
         uint64_t pair[2];
         read_words(file, pair, 2);

@@ -18,6 +18,9 @@
     } while (0)
 
 using tollgate::config;
+using tollgate::key_view;
+using tollgate::keyed;
+using tollgate::keyed_config;
 using tollgate::limiter;
 using tollgate::limiter_ref;
 using namespace std::chrono;
@@ -143,8 +146,81 @@ static void clocks() {
     }
 }
 
+static bool lives() {
+    return static_cast<bool>(limiter::create(config(TOLLGATE_FIXED, 1, seconds(1)).live().clock(TOLLGATE_CLOCK_CALLER)));
+}
+
+static void shards() {
+    limiter it = limiter::create(log(5).shards(3).max_cost(1));
+    for (int i = 0; i < 5; i++) EXPECT(it.try_acquire_at(1, seconds(1)));
+    EXPECT(!it.try_acquire_at(1, seconds(1)) && it.peek_at(1, seconds(1)).retry_after() == seconds(1));
+    EXPECT(log(5).shards(3).size() > log(5).size());
+}
+
+static void live() {
+    if (!lives()) return;
+    tollgate_rule_t rules[TOLLGATE_MAX_RULES];
+    std::uint32_t count = 0;
+    limiter it = limiter::create(log(2).live(4).flags(TOLLGATE_STATS));
+    EXPECT(it.try_acquire_at(2, seconds(1)) && !it.try_acquire_at(1, seconds(1)));
+    EXPECT(it.set_rule(4, seconds(1)) == TOLLGATE_OK && it.try_acquire_at(2, seconds(1)));
+    EXPECT(it.set_rule(5, seconds(1)) == TOLLGATE_E_INVALID && it.set_rules(nullptr, 1) == TOLLGATE_E_NULL);
+    EXPECT(it.get_rules(rules, count) == TOLLGATE_OK && count == 1 && rules[0].limit == 4);
+    EXPECT(rules[0].window_ns == 1000000000);
+    limiter counter = limiter::create(config(TOLLGATE_WINDOW, 2, seconds(1)).live(seconds(3)).clock(TOLLGATE_CLOCK_CALLER));
+    EXPECT(counter.set_rule(2, seconds(3)) == TOLLGATE_OK && counter.set_rule(2, seconds(4)) == TOLLGATE_E_INVALID);
+    EXPECT(limiter::create(log(2)).set_rule(1, seconds(1)) == TOLLGATE_E_UNSUPPORTED);
+}
+
+/* Anything that has data and a size. */
+struct text {
+    const char *bytes;
+    const char *data() const { return bytes; }
+    std::size_t size() const { return bytes ? std::strlen(bytes) : 0; }
+};
+
+static void by_key() {
+    keyed none;
+    EXPECT(!none && none.error() == TOLLGATE_E_NULL && !none.try_acquire("a") && none.size() == 0);
+    keyed_config few = keyed_config().clock(TOLLGATE_CLOCK_CALLER).secret(1, 2).flags(TOLLGATE_STATS);
+    few.add(config(TOLLGATE_LOG, 2, seconds(1)), 10).add_unlimited().add(config(TOLLGATE_GCRA, 1, seconds(1)), 5);
+    keyed it = keyed::create(few);
+    if (!lives()) {
+        EXPECT(!it && it.error() == TOLLGATE_E_UNSUPPORTED);
+        return;
+    }
+    EXPECT(it && it.error() == TOLLGATE_OK);
+    EXPECT(it.try_acquire_at("a", 1, seconds(1)) && it.try_acquire_at(text{"a"}, 1, seconds(1)));
+    EXPECT(!it.try_acquire_at(key_view("abc", 1), 1, seconds(1)) && it.try_acquire_at("ab", 2, seconds(1)));
+    EXPECT(it.try_acquire_at(text{nullptr}, 1, seconds(1)) && it.try_acquire_at("", 1, seconds(1)));
+    EXPECT(!it.check_at("", 1, seconds(1)) && it.try_acquire_at("a", 99, seconds(1), 1));
+    const char *nothing = nullptr;
+    EXPECT(it.check_at(nothing, 0, seconds(1)).error() == TOLLGATE_E_NULL);
+    EXPECT(it.check_at("a", 1, seconds(1), 2) && it.check_at("a", 1, seconds(1), 2).retry_after() == seconds(1));
+    EXPECT(it.peek_at("a", 1, seconds(1)).retry_after() == seconds(1) && it.check("a").error() == TOLLGATE_E_CLOCK);
+    EXPECT(it.peek("a").error() == TOLLGATE_E_CLOCK && !it.try_acquire("a"));
+    std::uint64_t used = 0;
+    EXPECT(it.usage_at("a", 0, seconds(1), used) == TOLLGATE_OK && used == 2 && it.size() == 4);
+    tollgate_busy_key_t busy[2];
+    std::size_t found = 0;
+    EXPECT(it.busiest_at(seconds(1), busy, 2, found) == TOLLGATE_OK && found == 2 && busy[0].used == 2);
+    EXPECT(it.remove("a") && !it.remove("a") && it.remove("a", 2) && it.size() == 2);
+    tollgate_keyed_stats_t stats;
+    EXPECT(it.stats(stats) == TOLLGATE_OK && stats.keys == 2 && stats.allowed == 7 && stats.refused == 3);
+    keyed moved = std::move(it);
+    EXPECT(moved && !it && moved.size() == 2 && moved.raw() != nullptr);
+    it = std::move(moved);
+    EXPECT(it && !moved && keyed::create(keyed_config()).error() == TOLLGATE_E_INVALID);
+    keyed_config many;
+    for (std::uint32_t i = 0; i <= keyed_config::classes_max; i++) many.add_unlimited();
+    EXPECT(keyed::create(many).error() == TOLLGATE_E_INVALID);
+}
+
 int main() {
     owners();
+    shards();
+    live();
+    by_key();
     answers();
     spans();
     in_place();

@@ -8,7 +8,7 @@
 
 /* A limiter may be as large as memory. Here the interesting ones are small. */
 #define BYTES_MAX (1u << 16)
-/* Bytes before the state. */
+/* Bytes before most states. */
 #define DESCRIBED 0x300
 
 /* Bytes of the input, taken from the front; zeros after its end. */
@@ -102,7 +102,15 @@ static void call(tollgate_limiter_t *limiter, struct input *input, bool trusted)
             break;
         }
         default:
-            known(tollgate_reset(limiter));
+            if (what & 8) {
+                tollgate_rule_t rules[TOLLGATE_MAX_RULES] = {{n, now}, {now, n}};
+                uint32_t count = 0;
+                known(tollgate_set_rules(limiter, rules, what >> 4 & 3));
+                CHECK_EQ(tollgate_get_rules(limiter, rules, &count), TOLLGATE_OK);
+                CHECK(count >= 1 && count <= TOLLGATE_MAX_RULES);
+            } else {
+                known(tollgate_reset(limiter));
+            }
         }
     }
 }
@@ -129,6 +137,17 @@ static void take_config(struct input *input, tollgate_config_t *config) {
         config->rule_count &= 7;
         config->flags = config->shards = 0;
     }
+    if (likely & 8) { /* of what takes shards, and changes */
+        config->algorithm = 1 + (config->algorithm & 1);
+        config->flags = likely & 16 ? TOLLGATE_STATS : 0;
+        config->shards = 2 + (likely >> 5 & 3);
+        config->rule_count = 1;
+        memset(config->rules + 1, 0, sizeof config->rules - sizeof *config->rules);
+        if (likely & 128) {
+            config->flags |= TOLLGATE_LIVE;
+            config->reserved[1] = config->rules[0].limit;
+        }
+    }
     if (likely & 4) {
         for (int i = 0; i < TOLLGATE_MAX_RULES; i++) {
             config->rules[i].limit &= 0xFFF;
@@ -142,7 +161,8 @@ static void config_target(struct input *input) {
     size_t length = 0;
     int sized = tollgate_size(&config, &length);
     known(sized);
-    if (sized == TOLLGATE_OK && length > BYTES_MAX) {
+    bool large = config.flags & TOLLGATE_LIVE && (config.rules[0].limit > 0xFFF || config.reserved[1] > 0xFFF);
+    if ((sized == TOLLGATE_OK && length > BYTES_MAX) || large) {
         return;
     }
     tollgate_limiter_t *limiter = NULL;
@@ -167,6 +187,10 @@ static void attach_target(struct input *input) {
     tollgate_limiter_t *limiter = NULL;
     int initialized = tollgate_init_in(memory, length, &config, &limiter);
     known(initialized);
+    uint32_t described = DESCRIBED; /* where the state begins: the upper half of the second word */
+    if (initialized == TOLLGATE_OK) {
+        memcpy(&described, memory + 12, sizeof described);
+    }
     for (uint8_t changes = take_u8(input) & 15; changes > 0; changes--) {
         uint64_t place = take_u64(input);
         memory[place % length] ^= take_u8(input);
@@ -187,7 +211,7 @@ static void attach_target(struct input *input) {
         call(limiter, input, false);
     }
     /* The state alone, without what describes it. */
-    memset(memory, 0, length < DESCRIBED ? length : DESCRIBED);
+    memset(memory, 0, length < described ? length : described);
     limiter = NULL;
     known(tollgate_init_in(memory, length, &config, &limiter));
     if (limiter != NULL) {
@@ -208,12 +232,73 @@ static void bytes_target(struct input *input) {
     free(memory);
 }
 
+/* Limiters by key: keys of any bytes, in room for a few. */
+static void keyed_target(struct input *input) {
+    tollgate_config_t limit;
+    take_config(input, &limit);
+    if (limit.rules[0].limit > 0xFFF) {
+        return; /* a table may be as large as memory, too */
+    }
+    limit.clock = limit.shards = 0;
+    limit.flags &= TOLLGATE_TEXTBOOK_COVERAGE;
+    limit.buckets &= 0xFF;
+    limit.reserved[1] = 0;
+    uint8_t flags = take_u8(input);
+    tollgate_class_t classes[] = {{&limit, 1 + (flags & 31)}, {NULL, 0}};
+    tollgate_keyed_config_t config = {.struct_size = TOLLGATE_KEYED_CONFIG_SIZE, .clock = TOLLGATE_CLOCK_CALLER,
+                                      .flags = flags & 32 ? TOLLGATE_REFUSE_WHEN_FULL | TOLLGATE_STATS : 0,
+                                      .class_count = 2, .classes = classes, .secret = {flags, 1}};
+    tollgate_keyed_t *keyed = NULL;
+    int created = tollgate_keyed_create(&config, &keyed);
+    known(created);
+    CHECK_EQ(created == TOLLGATE_OK, keyed != NULL);
+    for (int calls = 0; keyed != NULL && input->left > 0 && calls < 64; calls++) {
+        uint8_t what = take_u8(input), key[70];
+        size_t len = take_u8(input) % (sizeof key + 1);
+        take(input, key, len < 3 ? len : 3); /* few bytes, so that keys come again */
+        memset(key + 3, what, sizeof key - 3);
+        uint64_t n = take_u8(input), now = take_u64(input), used;
+        uint32_t class_ = what >> 6;
+        tollgate_decision_t decision, peeked;
+        memset(&decision, 0, sizeof decision);
+        memset(&peeked, 0, sizeof peeked);
+        switch (what & 3) {
+        case 0:
+            tollgate_keyed_try_acquire_at(keyed, class_, key, len, n, now);
+            break;
+        case 1: {
+            int promised = tollgate_keyed_peek_at(keyed, class_, key, len, n, now, &peeked);
+            int status = tollgate_keyed_check_at(keyed, class_, key, len, n, now, &decision);
+            plausible(promised, &peeked, n);
+            plausible(status, &decision, n);
+            CHECK_EQ(promised, status);
+            break;
+        }
+        case 2:
+            known(tollgate_keyed_usage_at(keyed, class_, key, len, what >> 2 & 3, now, &used));
+            break;
+        default:
+            tollgate_keyed_remove(keyed, class_, key, len);
+        }
+    }
+    if (keyed != NULL) {
+        tollgate_busy_key_t busy[4];
+        tollgate_keyed_stats_t stats = {.struct_size = TOLLGATE_KEYED_STATS_SIZE};
+        size_t found = 0;
+        CHECK_EQ(tollgate_keyed_busiest_at(keyed, 1, busy, 4, &found), TOLLGATE_OK);
+        CHECK_EQ(tollgate_keyed_stats(keyed, &stats), TOLLGATE_OK);
+        CHECK(stats.keys <= stats.capacity && found <= 4 && found <= stats.keys);
+    }
+    tollgate_keyed_destroy(keyed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static void (*const targets[])(struct input *) = {config_target, attach_target, bytes_target};
     struct input input = {data, size};
-    targets[take_u8(&input) % 3](&input);
+    uint8_t target = take_u8(&input);
+    (target == 0xFE ? keyed_target : targets[target % 3])(&input);
     return 0;
 }
 

@@ -15,6 +15,24 @@ void promises(Limiter &limiter, std::chrono::steady_clock::time_point time) {
     static_assert(noexcept(limiter.peek_at(1, time)), "");
 }
 
+static int use_keys(const tollgate::config &limit) {
+    using namespace std::chrono;
+    tollgate::keyed_config config;
+    config.add(limit, 10).add_unlimited().clock(TOLLGATE_CLOCK_MONOTONIC).flags(TOLLGATE_STATS).secret(1, 2);
+    tollgate::keyed made = tollgate::keyed::create(config);
+    tollgate::keyed keyed(static_cast<tollgate::keyed &&>(made));
+    made = static_cast<tollgate::keyed &&>(keyed);
+    static_assert(noexcept(made.try_acquire("key")), "");
+    std::uint64_t used = made.size();
+    std::size_t found = 0;
+    tollgate_busy_key_t busy;
+    tollgate_keyed_stats_t stats;
+    bool admitted = made.try_acquire("key") && made.try_acquire_at("key", 1, seconds(1)) && made.check("key");
+    admitted = made.check_at("key", 1, seconds(1)) && made.peek("key") && made.peek_at("key", 1, seconds(1)) && admitted;
+    int status = made.usage_at("key", 0, seconds(1), used) | made.busiest_at(seconds(1), &busy, 1, found) | made.stats(stats);
+    return made.remove("key") && admitted && made && made.raw() ? status : made.error();
+}
+
 int use(void *memory, std::size_t length) {
     using namespace std::chrono;
     auto config = tollgate::config(TOLLGATE_WINDOW, 10, seconds(1)).rule(20, minutes(1)).clock(TOLLGATE_CLOCK_MONOTONIC);
@@ -43,6 +61,11 @@ int use(void *memory, std::size_t length) {
     status |= found.stats(stats) | shared.reset() | owned.error();
     tollgate::coarse coarse(milliseconds(1));
     tollgate::coarse still(static_cast<tollgate::coarse &&>(coarse));
+    tollgate_rule_t rules[TOLLGATE_MAX_RULES];
+    std::uint32_t count = 0;
+    config.shards(2).live().live(seconds(2));
+    status |= owned.set_rule(1, seconds(1)) | owned.get_rules(rules, count) | owned.set_rules(rules, count);
+    status |= use_keys(config);
     tollgate_destroy(owned.release());
     return admitted && decision && still && used > 0 ? status : coarse.error();
 }

@@ -5,7 +5,10 @@ use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
     process::Command,
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 /// The programs must be clean.
@@ -57,8 +60,10 @@ pub(crate) enum Link {
 
 /// Compiles a program, in C or C++.
 pub(crate) fn compile(source: &Path, link: Link) -> PathBuf {
-    let name = source.file_stem().unwrap().display();
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}"));
+    // Under a name of its own each time: another test may run the same one at this moment.
+    static COMPILED: AtomicUsize = AtomicUsize::new(0);
+    let (name, number) = (source.file_stem().unwrap().display(), COMPILED.fetch_add(1, Ordering::Relaxed));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{link:?}-{number}"));
     let mut command = if source.extension().is_some_and(|end| end == "c") {
         let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
         command.args(["-std=c99", "-D_GNU_SOURCE"]);

@@ -64,6 +64,26 @@ fn what_is_asked_for_is_counted() {
 }
 
 #[test]
+fn limiters_by_key_give_every_status_and_allocate_nothing() {
+    compile_and_run("keyed", Link::Static, &[]);
+}
+
+#[test]
+fn field_cases_of_limiters_by_key() {
+    compile_and_run("keyed_cases", Link::Shared, &[]);
+}
+
+#[test]
+fn threads_have_shards_and_processes_share_them() {
+    compile_and_run("shards", Link::Static, &[]);
+}
+
+#[test]
+fn rules_change_and_use_stays() {
+    compile_and_run("live", Link::Static, &[]);
+}
+
+#[test]
 fn the_cpp_header_does_what_it_says() {
     compile_and_run("owners", Link::Shared, &[]);
 }

@@ -43,6 +43,7 @@ struct Shape {
     max_cost: u64,
     burst: u64,
     word: u64,
+    shards: u64,
 }
 
 /// A trace under construction.
@@ -51,6 +52,8 @@ struct Trace {
     seed: u64,
     limiters: usize,
     calls: usize,
+    /// Whether time never steps back and no cost is above 1: then shards answer as one history.
+    is_plain: bool,
 }
 
 impl Judge for Naive {
@@ -105,7 +108,7 @@ const INVALID: u64 = -2_i64 as u64;
 
 impl Trace {
     fn new() -> Self {
-        Self { text: String::new(), seed: 1, limiters: 0, calls: 0 }
+        Self { text: String::new(), seed: 1, limiters: 0, calls: 0, is_plain: false }
     }
 
     /// A number below `bound`.
@@ -115,9 +118,10 @@ impl Trace {
     }
 
     fn limiter(&mut self, shape: Shape, rules: &[Rule]) {
-        let Shape { algorithm, buckets, flags, max_cost, burst, word } = shape;
+        let Shape { algorithm, buckets, flags, max_cost, burst, word, shards } = shape;
         let count = rules.len();
-        write!(self.text, "limiter {algorithm} {count} {buckets} {flags} {max_cost} {burst} {word}").unwrap();
+        write!(self.text, "limiter {algorithm} {count} {buckets} {flags} {max_cost} {burst} {word} {shards}")
+            .unwrap();
         for rule in rules {
             write!(self.text, " {} {}", rule.limit, rule.window.as_nanos()).unwrap();
         }
@@ -131,7 +135,8 @@ impl Trace {
             0..16 => now,
             16..28 => now + self.below(window / 4 + 2),
             28..33 => now + window - 1 + self.below(3),
-            33..38 => now.saturating_sub(self.below(window + 1)),
+            33..38 if !self.is_plain => now.saturating_sub(self.below(window + 1)),
+            33..38 => now + 1,
             38 => now + (1 << self.below(40)),
             _ => now + 5 * window,
         }
@@ -145,6 +150,7 @@ impl Trace {
             let at = if self.below(50) == 0 { (1 << 62) + self.below(9) } else { now };
             let cost = match self.below(20) {
                 0 => 0,
+                _ if self.is_plain => 1,
                 1 => limit + self.below(2),
                 2..6 => 1 + self.below(limit.max(1)),
                 _ => 1,
@@ -229,6 +235,26 @@ fn log_window_and_fixed_answer_as_the_naive_models() {
         }
     }
     trace.ask("naive.trace");
+}
+
+#[test]
+fn shards_answer_single_permits_as_one_history() {
+    let mut trace = Trace { is_plain: true, ..Trace::new() };
+    for round in 0..60 {
+        let (limit, shards) = (trace.below(12), 2 + trace.below(6));
+        let window = [60, 1_000, 1_000_000][round % 3] * 10 * (1 + trace.below(20));
+        let rules = [rule(limit, window)];
+        for max_cost in [0, 1] {
+            let shape = Shape { algorithm: LOG, max_cost, shards, ..Shape::default() };
+            trace.limiter(shape, &rules);
+            trace.calls(150, &mut Naive::log(&rules), &rules);
+            let phase = trace.below(window / 10);
+            let shape = Shape { algorithm: WINDOW, max_cost, shards, word: phase, ..Shape::default() };
+            trace.limiter(shape, &rules);
+            trace.calls(150, &mut Naive::window(&rules, 10, 1, Duration::from_nanos(phase)), &rules);
+        }
+    }
+    trace.ask("shards.trace");
 }
 
 #[test]

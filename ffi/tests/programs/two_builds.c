@@ -35,9 +35,11 @@ int main(int argc, char **argv) {
     CHECK(posix_memalign(&memory, 128, BYTES) == 0);
     tollgate_limiter_t *limiter = NULL;
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_GCRA; algorithm++) {
-        for (int maker = 0; maker < 2; maker++) {
-            const struct library *one = &both[maker], *other = &both[1 - maker];
+        for (int maker = 0; maker < 4; maker++) {
+            const struct library *one = &both[maker % 2], *other = &both[1 - maker % 2];
             tollgate_config_t config = program_config(algorithm, 2, SECOND);
+            config.shards = maker >= 2 && algorithm <= TOLLGATE_WINDOW ? 2 : 0;
+            config.flags = maker >= 2 ? TOLLGATE_STATS : 0;
             memset(memory, 0, BYTES);
             CHECK_EQ(one->init_in(memory, BYTES, &config, &limiter), TOLLGATE_OK);
             CHECK(one->try_acquire_at(limiter, 1, SECOND));

@@ -33,7 +33,7 @@ mod unit;
 use core::{mem::offset_of, time::Duration};
 
 use crate::{
-    ConfigError, Nanos, RULES_MAX, Rule, Sharded,
+    ConfigError, Nanos, Parted, RULES_MAX, Rule, Sharded,
     algorithm::{
         algorithm,
         config::{On, Parts, WithRules},
@@ -295,8 +295,16 @@ impl LogBuilder {
     /// Those of [`build`](LogBuilder::build), more than one rule, no shard or more than 65,536, or a largest
     /// cost above the smallest part.
     pub fn build_sharded(self, shards: usize) -> Result<Sharded<Log>, ConfigError> {
+        Sharded::new(self.config_sharded(shards)?)
+    }
+
+    /// Checks everything, for a state in so many shards that lies elsewhere.
+    ///
+    /// # Errors
+    /// Those of [`build_sharded`](LogBuilder::build_sharded) but for too little memory.
+    pub fn config_sharded(self, shards: usize) -> Result<Parted<LogConfig>, ConfigError> {
         let rule = self.rules.first();
-        Sharded::build(self.rules, self.max_cost, shards, |limit, max_cost| {
+        Parted::new(self.rules, self.max_cost, shards, |limit, max_cost| {
             let capacity = self.capacity.div_ceil(shards as u64);
             Self { rules: Rules::one(Rule { limit, ..rule }), max_cost, capacity }.config()
         })
