@@ -6,6 +6,6 @@ cd "$(dirname "$0")/.."
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
 cargo clippy --quiet -p tollgate --no-default-features -- -D warnings
-cargo clippy --quiet -p tollgate --all-targets --features tokio,metrics -- -D warnings
+cargo clippy --quiet -p tollgate --all-targets --features tokio,metrics,shared -- -D warnings
 cargo clippy --quiet -p tollgate --no-default-features --features keyed -- -D warnings
-RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --features tollgate/tokio,tollgate/metrics
+RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --features tollgate/tokio,tollgate/metrics,tollgate/shared

@@ -36,14 +36,18 @@
 //!
 //! # Features
 //! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`]. Without it the crate is `no_std` and
-//! needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `tokio`: its timer,
-//! for [`Waiting`]. `metrics`: the counts of a [`Counted`] limiter for the recorder of the `metrics` crate.
+//! needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `shared`: one limiter for many processes (Linux).
+//! `tokio`: its timer, for [`Waiting`]. `metrics`: the counts of a [`Counted`] limiter for the recorder of the `metrics`
+//! crate.
 #![no_std]
 #![deny(missing_docs)]
 
 extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
+
+#[cfg(all(feature = "shared", not(target_os = "linux")))]
+compile_error!("feature `shared` is for Linux");
 
 mod algorithm;
 mod block;
@@ -56,6 +60,8 @@ mod limiter;
 mod live;
 mod rule;
 mod shard;
+#[cfg(any(feature = "shared", tollgate_loom))]
+pub mod shared;
 mod statistics;
 mod sync;
 mod time;

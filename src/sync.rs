@@ -6,6 +6,8 @@
 #[cfg(all(tollgate_loom, any(not(feature = "loom"), feature = "std")))]
 compile_error!("--cfg tollgate_loom needs --no-default-features --features loom; run ci/loom.sh");
 
+#[cfg(any(feature = "shared", tollgate_loom))]
+pub(crate) use core::sync::atomic::Ordering::AcqRel;
 pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 mod contention;

@@ -132,13 +132,38 @@ pub trait Config: sealed::Sealed + Copy + Send + Sync + 'static {
 #[cfg(not(tollgate_loom))]
 mod sealed {
     /// What `unsafe` code trusts, nobody else can promise.
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// The algorithm's name in memory that outlives a process.
+        #[cfg_attr(not(feature = "shared"), allow(dead_code))]
+        const NAME: [u8; 8];
 
-    impl<C: super::Parts> Sealed for C {}
+        /// Bytes that calls stay inside of, whatever bits the state holds or is given meanwhile: at least those of a state.
+        #[cfg_attr(not(feature = "shared"), allow(dead_code))]
+        fn reach_bytes(&self) -> usize;
+
+        /// The largest cost that can be taken.
+        #[cfg_attr(not(feature = "shared"), allow(dead_code))]
+        fn cost_max(&self) -> u64;
+    }
+
+    impl<C: super::Parts> Sealed for C {
+        const NAME: [u8; 8] = C::NAME;
+
+        fn reach_bytes(&self) -> usize {
+            super::block::bytes::<C::Heads, C::Slot>(self.reach())
+        }
+
+        fn cost_max(&self) -> u64 {
+            self.ceiling()
+        }
+    }
 }
 
 /// What a configuration tells of its states.
 pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
+    /// The algorithm's name, which never changes, filled with zeros.
+    #[cfg_attr(any(tollgate_loom, not(feature = "shared")), allow(dead_code))]
+    const NAME: [u8; 8];
     /// The words before the ring.
     type Heads: Zeroed;
     /// A slot of the ring.
@@ -147,6 +172,12 @@ pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
     /// Slots in the ring.
     fn slots(&self) -> u64 {
         0
+    }
+
+    /// Slots that calls may touch, whatever the words hold: those of the ring, and what a masked index can name beyond.
+    #[cfg_attr(any(tollgate_loom, not(feature = "shared")), allow(dead_code))]
+    fn reach(&self) -> u64 {
+        self.slots()
     }
 
     /// Whether the words there, of any bits, are a state. (No model's state comes from elsewhere.)

@@ -199,6 +199,7 @@ impl Limits for FixedConfig {
 }
 
 impl Parts for FixedConfig {
+    const NAME: [u8; 8] = *b"fixed\0\0\0";
     type Heads = Word<State>;
     type Slot = State;
 

@@ -293,6 +293,7 @@ impl Limits for GcraConfig {
 }
 
 impl Parts for GcraConfig {
+    const NAME: [u8; 8] = *b"gcra\0\0\0\0";
     type Heads = Word<Tat>;
     type Slot = Tat;
 

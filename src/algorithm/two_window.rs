@@ -248,6 +248,7 @@ impl Limits for TwoWindowConfig {
 }
 
 impl Parts for TwoWindowConfig {
+    const NAME: [u8; 8] = *b"twowin\0\0";
     type Heads = Word<State>;
     type Slot = State;
 

@@ -355,6 +355,7 @@ impl Limits for WindowConfig {
 }
 
 impl Parts for WindowConfig {
+    const NAME: [u8; 8] = *b"window\0\0";
     type Heads = Word<Mark>;
     type Slot = Mark;
 

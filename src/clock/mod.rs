@@ -7,6 +7,7 @@
 //! | `Precise`   | the processor's counter, scaled     | never                     | one counter read                |
 //! | `Coarse`    | a time that a thread keeps fresh    | never                     | two loads                       |
 //! | `Manual`    | what a test has set                 | when the test says so     | one load                        |
+//! | `System`    | a clock of the system's, for processes | never               | a call of the vDSO              |
 //! | `Rebased`   | a clock of the caller's             | never, whatever that does | that clock, two loads, one CAS  |
 
 #[cfg(feature = "std")]
@@ -15,6 +16,8 @@ mod manual;
 #[cfg(feature = "std")]
 mod precise;
 mod rebased;
+#[cfg(feature = "shared")]
+mod system;
 
 use alloc::{boxed::Box, sync::Arc};
 
@@ -26,6 +29,8 @@ pub use manual::Manual;
 #[cfg(feature = "std")]
 pub use precise::Precise;
 pub use rebased::Rebased;
+#[cfg(feature = "shared")]
+pub use system::System;
 
 /// A source of time: nanoseconds since a zero of its own.
 ///

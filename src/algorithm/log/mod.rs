@@ -207,11 +207,16 @@ impl Limits for LogConfig {
 }
 
 impl Parts for LogConfig {
+    const NAME: [u8; 8] = *b"log\0\0\0\0\0";
     type Heads = Heads;
     type Slot = Slot;
 
     fn slots(&self) -> u64 {
         self.ring.cap
+    }
+
+    fn reach(&self) -> u64 {
+        self.ring.indices_max()
     }
 
     fn accepts(log: OnLog<'_>) -> bool {

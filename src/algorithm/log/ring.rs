@@ -230,6 +230,12 @@ impl Geometry {
         pos.0 & !self.mask == 0 && self.index(pos).0 < self.end
     }
 
+    /// Indices that a position of any bits can have.
+    #[cfg_attr(any(tollgate_loom, not(feature = "shared")), allow(dead_code))]
+    pub(super) fn indices_max(&self) -> u64 {
+        (self.index_mask >> 1) + 1
+    }
+
     /// Where the slots lie.
     pub(super) fn indices(&self) -> impl Iterator<Item = Index> + use<> {
         (0..self.cap).map(|slot| Index(slot << 1))

@@ -1,0 +1,193 @@
+//! Limiters by key, in a region.
+
+use core::ptr::NonNull;
+
+use siphasher::sip128::SipHasher13;
+
+use super::{
+    region::Region,
+    table::{Bucket, NEVER, Tag, WAYS, Ways},
+};
+use crate::{Config, Decision, Denied, Nanos, Quota, Reason, WhenFull};
+
+/// The limiters of a region by key. A key is bytes.
+///
+/// Whatever tells two quotas apart belongs into the key: [`Keyed`](crate::Keyed) says more, and [`network_of`](crate::network_of)
+/// gives the key of an address.
+///
+/// # Room
+/// A key has one of the 14 places of its bucket, as long as anything is charged to it; then another key may take the
+/// place over, when it finds no free one. There are twice as many places as keys asked for. A new key whose bucket is full of
+/// keys in use is dealt with as [`WhenFull`] says. That happens to less than one key in 200 while no more keys are in
+/// use than were asked for, to less than one in 1,000 with half of them.
+///
+/// # Guarantees
+/// Each key is limited as its algorithm says, for all processes, whichever keys come and go, and whoever dies. An
+/// admission is forgotten only when it has left the window. Two exceptions, both to the strict side: a call with an older
+/// time than that at which a place of its bucket was last taken over is judged at that time; and a call that is under way
+/// while its key loses its place looks its key up again, and stays charged to the key that took the place.
+///
+/// A key is told from others by 48 bits of a 128-bit keyed hash, and by its bucket by others of them: two keys that are in use
+/// share a limiter with a probability of 13 in 2^48 for each key, 3 in 10^8 for any two of a million. The secret of the hash lies in the region:
+/// who can read it can make keys that collide.
+///
+/// # Cost
+/// A hash, a look at up to 14 words of one or two cache lines, the algorithm, and, for an admission, one compare-and-swap.
+pub struct Keys<'a, C: Config> {
+    region: &'a Region<C>,
+}
+
+/// What lies in one bucket.
+struct Histories<'a, C> {
+    config: &'a C,
+    first: NonNull<u8>,
+    stride: usize,
+}
+
+// === impl Keys ===
+
+impl<'a, C: Config> Keys<'a, C> {
+    pub(super) fn new(region: &'a Region<C>) -> Self {
+        Self { region }
+    }
+
+    /// Takes `cost` permits of `key` at `now`, all or nothing. The cheapest call: yes or no.
+    pub fn try_acquire_at(&self, key: &[u8], cost: u64, now: Nanos) -> bool {
+        let ask = |config: &C, state, now| {
+            // SAFETY: I1, I3 of `shared`.
+            let is_admitted = unsafe { config.try_acquire_at(state, cost, now) };
+            (is_admitted, is_admitted)
+        };
+        self.take(key, cost, now, ask).unwrap_or(false)
+    }
+
+    /// Takes `cost` permits of `key` at `now`, all or nothing, and tells what is left or how long to wait.
+    ///
+    /// # Errors
+    /// [`Denied`], which changed nothing.
+    pub fn check_at(&self, key: &[u8], cost: u64, now: Nanos) -> Decision {
+        let ask = |config: &C, state, now| {
+            // SAFETY: I1, I3 of `shared`.
+            let decision = unsafe { config.check_at(state, cost, now) };
+            (decision, decision.is_ok())
+        };
+        self.take(key, cost, now, ask).unwrap_or_else(|wait| self.full(now, wait))
+    }
+
+    /// Tells whether [`check_at`](Self::check_at) would admit, with the figures of now, and changes nothing.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn peek_at(&self, key: &[u8], cost: u64, now: Nanos) -> Decision {
+        // SAFETY: I1, I3 of `shared`.
+        let peek = |state, now| unsafe { self.region.config().peek_at(state, cost, now) };
+        let (bucket, tag, ways) = self.bucket(key);
+        if let Some(decision) = bucket.look(tag, now, |way, now| peek(ways.state(way), now)) {
+            return decision;
+        }
+        if !self.is_ordinary(cost, now) {
+            return peek(self.blank(), now);
+        }
+        match bucket.has_room(now, &ways) {
+            Ok(()) => peek(self.blank(), now.max(bucket.floor())),
+            Err(_) if self.region.when_full() == WhenFull::Share => peek(self.overflow(), now),
+            Err(wait) => self.full(now, wait),
+        }
+    }
+
+    /// Permits charged to `rule` of `key` at `now`; `None` without such a rule or with a time out of range. What the key took
+    /// of a shared limiter is not told apart.
+    pub fn usage_at(&self, key: &[u8], rule: usize, now: Nanos) -> Option<u64> {
+        // SAFETY: I1, I3 of `shared`.
+        let usage = |state, now| unsafe { self.region.config().usage_at(state, rule, now) };
+        let (bucket, tag, ways) = self.bucket(key);
+        let found = bucket.look(tag, now, |way, now| usage(ways.state(way), now));
+        found.unwrap_or_else(|| usage(self.blank(), now))
+    }
+
+    /// Keys that have a place, idle ones among them. Each bucket is counted at a moment of its own.
+    pub fn len(&self) -> u64 {
+        (0..self.region.buckets()).map(|index| self.region.bucket(index).0.taken() as u64).sum()
+    }
+
+    /// Whether no key has a place.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The most keys that [`len`](Self::len) can ever be.
+    pub fn capacity(&self) -> u64 {
+        self.region.buckets() * WAYS as u64
+    }
+
+    /// Asks the history of a key, a new one if it has none. `Err`: there is no room, or after how long.
+    fn take<R>(
+        &self,
+        key: &[u8],
+        cost: u64,
+        now: Nanos,
+        ask: impl Fn(&C, NonNull<u8>, Nanos) -> (R, bool),
+    ) -> Result<R, Nanos> {
+        let config = self.region.config();
+        let (bucket, tag, ways) = self.bucket(key);
+        if !self.is_ordinary(cost, now) {
+            // It stores nothing, so it only looks.
+            let found = bucket.look(tag, now, |way, now| ask(config, ways.state(way), now).0);
+            return Ok(found.unwrap_or_else(|| ask(config, self.blank(), now).0));
+        }
+        match bucket.admit(tag, now, &ways, |way, now| ask(config, ways.state(way), now)) {
+            Err(_) if self.region.when_full() == WhenFull::Share => Ok(ask(config, self.overflow(), now).0),
+            answer => answer,
+        }
+    }
+
+    /// Where a key belongs.
+    fn bucket(&self, key: &[u8]) -> (&'a Bucket, Tag, Histories<'a, C>) {
+        let [first, second] = self.region.secret();
+        let hash = SipHasher13::new_with_keys(first, second).hash(key);
+        let (buckets, config) = (self.region.buckets(), self.region.config());
+        // The upper half of the product: below `buckets`.
+        let index = ((u128::from(hash.h1) * u128::from(buckets)) >> 64) as u64;
+        let (bucket, first) = self.region.bucket(index);
+        (bucket, Tag::new(hash.h2), Histories { config, first, stride: self.region.stride() })
+    }
+
+    /// Whether a call can take anything: else it makes no key.
+    fn is_ordinary(&self, cost: u64, now: Nanos) -> bool {
+        now.in_range() && cost.wrapping_sub(1) < self.region.config().cost_max()
+    }
+
+    /// A state that is never written.
+    fn blank(&self) -> NonNull<u8> {
+        self.region.state(self.region.limiters())
+    }
+
+    /// The state that keys without room share.
+    fn overflow(&self) -> NonNull<u8> {
+        self.region.state(self.region.limiters() + 1)
+    }
+
+    fn full(&self, now: Nanos, retry_after: Nanos) -> Decision {
+        let limit = self.region.config().rules().first().map_or(0, |rule| rule.limit);
+        let quota = Quota { remaining: 0, ..Quota::new(limit, now) };
+        Err(Denied { reason: Reason::Full { retry_after }, quota })
+    }
+}
+
+// === impl Histories ===
+
+impl<C> Histories<'_, C> {
+    fn state(&self, way: usize) -> NonNull<u8> {
+        debug_assert!(way < WAYS, "I1 of `shared`");
+        // SAFETY: I1 of `shared`: the states of a bucket lie one behind the other.
+        unsafe { self.first.add(way * self.stride) }
+    }
+}
+
+impl<C: Config> Ways for Histories<'_, C> {
+    fn idle_after(&self, way: usize, now: Nanos) -> Nanos {
+        // SAFETY: I1, I3 of `shared`.
+        let quota = unsafe { self.config.peek_at(self.state(way), 0, now) };
+        quota.map_or(NEVER, |quota| quota.at - now + quota.reset_after)
+    }
+}

@@ -1,0 +1,86 @@
+//! One limiter for many processes, in memory that they share.
+//!
+//! # What
+//! A *region* holds limiters by index and a table of limiters by key, all of one configuration. It is a file (say in
+//! `/dev/shm`), anonymous memory behind a descriptor, or any mapping of the caller's. There are no pointers, locks, owners or
+//! process ids in it, and zeros are fresh limiters. So there is nothing to recover: a process may be killed at any
+//! instruction, and the others go on as if its last call had happened, or had not.
+//!
+//! # Guarantees
+//! Each limiter is as its algorithm says, for all processes together. A process that dies inside a call loses at most
+//! that call's permits and blocks nobody. One that is stopped inside a call and goes on later does no harm.
+//!
+//! A region whose bytes come from somebody hostile can decide wrongly. No call reads or writes outside of it, whatever
+//! the bytes are, also those that others change meanwhile; the geometry is that of the configuration given, nothing of
+//! it is taken from the region. Bytes that calls would not come back from are refused when the region is attached to; who
+//! can write to it afterwards can make calls wait.
+//!
+//! A file that somebody cuts short kills whoever touches what is missing (SIGBUS): the folder of a named file must be
+//! trusted. A region behind a descriptor is sealed against that.
+//!
+//! # Time
+//! [`Time::Monotonic`], [`Time::Boot`], or the caller's own: then all processes must pass times of one clock. A clock that a
+//! process calibrates for itself, like [`Precise`](crate::Precise), is none. A region of another boot or, by container, of
+//! another time is refused.
+//!
+//! # Layout
+//! | bytes                | what                                                                    |
+//! |----------------------|-------------------------------------------------------------------------|
+//! | 0x400                | header (`header.rs`)                                                     |
+//! | stride each          | limiters by index                                                       |
+//! | stride each, if keys | a state that is never written; the one that keys without room share        |
+//! | 0x80 + 14 x stride each | buckets: a line of words (`table.rs`), then the states of its ways    |
+//!
+//! A stride is a state's bytes, in a log as if its limit were the next power of two: an index that a position of any
+//! bits can have lies inside.
+//!
+//! # Invariants
+//! | id | always                                                                        | kept by                     |
+//! |----|-------------------------------------------------------------------------------|-----------------------------|
+//! | I1 | the memory of a region is as long as its sizes say, aligned, for its life         | `Region::adopt`             |
+//! | I2 | what lies in it is read and written as atomic words alone                         | `Config`, `Bucket`, `header` |
+//! | I3 | at each state, zeros once, calls of equal configurations write alone; or it was looked at | `header.rs`, `accepts` |
+//!
+//! # Examples
+//! ```
+//! use std::time::Duration;
+//! use tollgate::{Algorithm, Clock, Log, shared::Region};
+//!
+//! let config = Log::builder(5, Duration::from_secs(60)).config()?;
+//! let region = Region::builder(config).limiters(2).keys(1_000);
+//!
+//! // One process makes it; others, given the descriptor, find the same limiters.
+//! let (first, file) = region.memfd("limits")?;
+//! let other = region.attach_fd(&file)?;
+//!
+//! let now = first.now().expect("the clock is the system's");
+//! assert!(first.limiter(1).expect("there are two").try_acquire_at(5, now));
+//! assert!(!other.limiter(1).expect("there are two").try_acquire_at(1, now));
+//!
+//! let [ours, theirs] = [&first, &other].map(|region| region.keys().expect("there is room for some"));
+//! assert!(ours.try_acquire_at(b"alice", 5, now));
+//! assert!(!theirs.try_acquire_at(b"alice", 1, now));
+//! assert!(theirs.try_acquire_at(b"bob", 1, now));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(feature = "shared")]
+mod error;
+#[cfg(feature = "shared")]
+mod header;
+#[cfg(feature = "shared")]
+mod keys;
+#[cfg(feature = "shared")]
+mod mapping;
+#[cfg(feature = "shared")]
+mod region;
+mod table;
+
+#[cfg(feature = "shared")]
+pub use crate::clock::System;
+#[cfg(feature = "shared")]
+pub use error::{Field, SharedError};
+#[cfg(feature = "shared")]
+pub use keys::Keys;
+#[cfg(feature = "shared")]
+pub use region::{Info, Region, RegionBuilder, Shared, Time, inspect, inspect_fd, unlink};

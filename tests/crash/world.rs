@@ -1,0 +1,138 @@
+//! Regions in the tests' own memory, and everything that they can be asked.
+
+use std::{
+    ptr::NonNull,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use tollgate::{
+    Algorithm, Config, Decision, Nanos,
+    shared::{Region, RegionBuilder},
+};
+
+use crate::trace::shared_words;
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    /// Of limiter 0.
+    Take { cost: u64, now: u64 },
+    /// Of a key.
+    Key { key: u64, cost: u64, now: u64 },
+}
+
+/// Whom a call speaks of: limiter 0, or a key.
+pub(crate) type Subject = Option<u64>;
+
+/// A region in memory of its own.
+pub(crate) struct World<C: Config> {
+    pub(crate) builder: RegionBuilder<C>,
+    words: &'static [AtomicU64],
+    pub(crate) region: Region<C>,
+}
+
+// === impl Call ===
+
+impl Call {
+    pub(crate) fn subject(self) -> Subject {
+        match self {
+            Self::Take { .. } => None,
+            Self::Key { key, .. } => Some(key),
+        }
+    }
+
+    pub(crate) fn now(self) -> u64 {
+        let (Self::Take { now, .. } | Self::Key { now, .. }) = self;
+        now
+    }
+
+    pub(crate) fn cost(self) -> u64 {
+        let (Self::Take { cost, .. } | Self::Key { cost, .. }) = self;
+        cost
+    }
+}
+
+// === impl World ===
+
+impl<C: Config> World<C> {
+    pub(crate) fn new(builder: RegionBuilder<C>) -> Self {
+        let words = shared_words(builder.bytes().expect("small") / 8);
+        let region = place(&builder, words);
+        Self { builder, words, region }
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u64> {
+        self.words.iter().map(|word| word.load(Relaxed)).collect()
+    }
+
+    /// Makes it what it was, or what another is.
+    pub(crate) fn restore(&self, bytes: &[u64]) {
+        for (word, &value) in self.words.iter().zip(bytes) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    /// The region as whoever attaches to it now finds it.
+    pub(crate) fn attached(&self) -> Region<C> {
+        place(&self.builder, self.words)
+    }
+
+    /// Whether a call is admitted.
+    pub(crate) fn take(&self, call: Call) -> bool {
+        match call {
+            Call::Take { cost, now } => limiter(&self.region).try_acquire_at(cost, Nanos::from_nanos(now)),
+            Call::Key { key, cost, now } => {
+                keys(&self.region).try_acquire_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+            }
+        }
+    }
+
+    /// A call with all figures.
+    pub(crate) fn check(&self, call: Call) -> Decision {
+        match call {
+            Call::Take { cost, now } => limiter(&self.region).check_at(cost, Nanos::from_nanos(now)),
+            Call::Key { key, cost, now } => {
+                keys(&self.region).check_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+            }
+        }
+    }
+
+    fn peek(&self, call: Call) -> Decision {
+        match call {
+            Call::Take { cost, now } => limiter(&self.region).peek_at(cost, Nanos::from_nanos(now)),
+            Call::Key { key, cost, now } => {
+                keys(&self.region).peek_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+            }
+        }
+    }
+
+    /// Every answer to calls of a subject that are not older than `now`. It changes the region.
+    pub(crate) fn answers(&self, subjects: &[Subject], now: u64, window: u64) -> Vec<Decision> {
+        let mut answers = Vec::new();
+        for ahead in [0, 1, window / 2, window - 1, window, window + 1, 3 * window] {
+            for &subject in subjects {
+                let call = |cost| match subject {
+                    None => Call::Take { cost, now: now + ahead },
+                    Some(key) => Call::Key { key, cost, now: now + ahead },
+                };
+                answers.extend([0, 1, 2, 5].map(|cost| self.peek(call(cost))));
+                answers.extend([2, 1].map(|cost| self.check(call(cost))));
+            }
+        }
+        answers
+    }
+}
+
+fn place<C: Config>(builder: &RegionBuilder<C>, words: &'static [AtomicU64]) -> Region<C> {
+    let start = NonNull::from(words).cast::<u8>();
+    // SAFETY: contract of `place`: never unmapped, and only regions write it while any call is under way.
+    unsafe { builder.place(NonNull::slice_from_raw_parts(start, 8 * words.len())) }.expect("a region")
+}
+
+fn limiter<C: Config>(region: &Region<C>) -> tollgate::shared::Shared<'_, C> {
+    region.limiter(0).expect("there is one")
+}
+
+fn keys<C: Config>(region: &Region<C>) -> tollgate::shared::Keys<'_, C> {
+    region.keys().expect("there is room for some")
+}

@@ -1,0 +1,7 @@
+//! Limiters that processes share.
+
+mod hostile;
+mod keys;
+mod made;
+mod memory;
+mod processes;
