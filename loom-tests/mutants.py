@@ -287,6 +287,16 @@ MUTANTS = [
         "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3",
         "self.held.load(Acquire) == 0 && { self.held.store(1, Relaxed); true }")], DIES),
     ("lock: not waited for", "compact", LOCK, [("while !self.try_hold() {", "if !self.try_hold() {")], DIES),
+    # --- what it guards, judged before the lock is given back and recorded after
+    ("compact: judged under one lock, recorded under another", "compact", "src/algorithm/compact.rs", [(
+        "        let live = |state: &State|",
+        "        drop(state);\n        let mut state = self.state.lock();\n        let live = |state: &State|")], DIES),
+    ("wheel: judged under one lock, recorded under another", "wheel", "src/algorithm/wheel.rs", [(
+        "        state.newest = at;\n        state.turn_to(tick);",
+        "        drop(state);\n        let mut state = self.state.lock();\n        state.newest = at;\n        state.turn_to(tick);")], DIES),
+    ("sampled: judged under one lock, recorded under another", "sampled", "src/algorithm/sampled.rs", [(
+        "        let entries = match self.pick {",
+        "        drop(state);\n        let mut state = self.state.lock();\n        let entries = match self.pick {")], DIES),
     # --- shards
     ("shards: refused at different times", "shards", SHARDS, [(
         "                return Err(seen_at); // I3\n", "                let _ = Self::publish; // I3\n")], DIES),
