@@ -271,7 +271,7 @@ MUTANTS = [
     ("two windows: the window before forgotten", "two windows", TWO, [(
         "1 => (rest & self.half_max, 0),", "1 => (0, 0),")], DIES),
     ("two windows: a tick late", "two windows", TWO, [(
-        "wide(seen.prev, seen.left) <= wide(room, seen.width.get())", "wide(seen.prev, seen.left) < wide(room, seen.width)")], DIES),
+        "wide(seen.prev, seen.left) <= wide(room, seen.width.get())", "wide(seen.prev, seen.left) < wide(room, seen.width.get())")], DIES),
     # --- the clock
     ("rebased: newest stored", "rebased", REBASED, [(
         "match self.newest.compare_exchange_weak(from, to, Release, Relaxed) {",
