@@ -363,6 +363,10 @@ class DoesNotEnd(Exception):
     pass
 
 
+class DoesNotBuild(Exception):
+    pass
+
+
 def bounded(command, **options):
     """Runs a command. Each process that it starts has so many seconds of a processor, however busy the machine is."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_MAX, SECONDS_MAX))
@@ -412,7 +416,7 @@ class Copy:
         """What the models say of the tree as it stands."""
         built = self.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models", deep=deep)
         if built.returncode != 0:
-            raise SystemExit(f"mutants.py: does not build\n{built.stderr}")
+            raise DoesNotBuild(built.stderr)
         command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill"]
         done = self.models(models, *options, command=command)
         if deep and done.returncode == 0:
@@ -586,6 +590,8 @@ def main():
                 said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
         except DoesNotEnd:
             said = "killed by what does not end"
+        except DoesNotBuild as why:
+            said = f"does not build\n{why}"
         path.write_text(text)
         if isinstance(expected, LIVES):
             right = said == "survives"

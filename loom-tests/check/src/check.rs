@@ -16,8 +16,9 @@ use crate::{
 /// Whether the interleavings within a bound are run one and all. Otherwise chance picks.
 pub(crate) const EXHAUSTS: bool = cfg!(all(tollgate_loom, not(tollgate_shuttle)));
 
-/// Executions that shrinking spends on one smaller scenario.
+/// Executions that shrinking spends on one smaller scenario, and time that it spends on one failure.
 const SHRINK_EXECUTIONS: u64 = 20_000;
+const SHRINK_TIME: Duration = Duration::from_secs(20);
 
 /// A check to be run. [`check`] makes one.
 #[derive(Clone)]
@@ -415,6 +416,7 @@ impl Check {
         if !self.shrink || self.replay.is_some() || cfg!(not(tollgate_loom)) {
             return Ok((scenario, witness));
         }
+        let deadline = Instant::now() + SHRINK_TIME.min(self.max_time);
         'again: loop {
             for smaller in scenario.smaller() {
                 // The frozen thread keeps its place and its calls.
@@ -430,7 +432,7 @@ impl Check {
                     continue;
                 }
                 let executions_max = self.max_executions.min(SHRINK_EXECUTIONS);
-                let run = engine::run(&Job { freeze, executions_max, ..self.job(&smaller, bound) });
+                let run = engine::run(&Job { freeze, executions_max, deadline, ..self.job(&smaller, bound) });
                 match run.end {
                     End::Broken(found)
                         if found.property == witness.property && (witness.stale || !found.stale) =>
