@@ -275,7 +275,7 @@ MUTANTS = [
     ("two windows: the window before forgotten", "two windows", TWO, [(
         "1 => (rest & self.half_max, 0),", "1 => (0, 0),")], DIES),
     ("two windows: a tick late", "two windows", TWO, [(
-        "wide(seen.prev, seen.left) <= wide(room, seen.width.get())", "wide(seen.prev, seen.left) < wide(room, seen.width)")], DIES),
+        "wide(seen.prev, seen.left) <= wide(room, seen.width.get())", "wide(seen.prev, seen.left) < wide(room, seen.width.get())")], DIES),
     # --- the clock
     ("rebased: newest stored", "rebased", REBASED, [(
         "match self.newest.compare_exchange_weak(from, to, Release, Relaxed) {",
@@ -291,6 +291,16 @@ MUTANTS = [
         "self.held.compare_exchange_weak(0, 1, Acquire, Relaxed).is_ok() // O1, O3",
         "self.held.load(Acquire) == 0 && { self.held.store(1, Relaxed); true }")], DIES),
     ("lock: not waited for", "compact", LOCK, [("while !self.try_hold() {", "if !self.try_hold() {")], DIES),
+    # --- what it guards, judged before the lock is given back and recorded after
+    ("compact: judged under one lock, recorded under another", "compact", "src/algorithm/compact.rs", [(
+        "        let live = |state: &State|",
+        "        drop(state);\n        let mut state = self.state.lock();\n        let live = |state: &State|")], DIES),
+    ("wheel: judged under one lock, recorded under another", "wheel", "src/algorithm/wheel.rs", [(
+        "        state.newest = at;\n        state.turn_to(tick);",
+        "        drop(state);\n        let mut state = self.state.lock();\n        state.newest = at;\n        state.turn_to(tick);")], DIES),
+    ("sampled: judged under one lock, recorded under another", "sampled", "src/algorithm/sampled.rs", [(
+        "        let entries = match self.pick {",
+        "        drop(state);\n        let mut state = self.state.lock();\n        let entries = match self.pick {")], DIES),
     # --- shards
     ("shards: refused at different times", "shards", SHARDS, [(
         "                return Err(seen_at); // I3\n", "                let _ = Self::publish; // I3\n")], DIES),
@@ -363,6 +373,10 @@ class DoesNotEnd(Exception):
     pass
 
 
+class DoesNotBuild(Exception):
+    pass
+
+
 def bounded(command, **options):
     """Runs a command. Each process that it starts has so many seconds of a processor, however busy the machine is."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_MAX, SECONDS_MAX))
@@ -412,7 +426,7 @@ class Copy:
         """What the models say of the tree as it stands."""
         built = self.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models", deep=deep)
         if built.returncode != 0:
-            raise SystemExit(f"mutants.py: does not build\n{built.stderr}")
+            raise DoesNotBuild(built.stderr)
         command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill"]
         done = self.models(models, *options, command=command)
         if deep and done.returncode == 0:
@@ -586,6 +600,8 @@ def main():
                 said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
         except DoesNotEnd:
             said = "killed by what does not end"
+        except DoesNotBuild as why:
+            said = f"does not build\n{why}"
         path.write_text(text)
         if isinstance(expected, LIVES):
             right = said == "survives"

@@ -45,6 +45,14 @@ pub(crate) struct Carried {
     pub(crate) half_span: u64,
 }
 
+/// A log that records every `m`-th permit, as `Sampled` documents: each entry counts `m`, and those since the last entry
+/// until the newest permit leaves.
+pub(crate) struct Sampled {
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+    pub(crate) m: u64,
+}
+
 /// Every call is fine unless it panics.
 pub(crate) struct Asserts;
 
@@ -242,6 +250,51 @@ impl Oracle for Carried {
             (Verdict::Admitted, next)
         };
         Some((own..=last).map(at).collect())
+    }
+}
+
+impl Sampled {
+    fn pending(&self, (newest, pending, _): &<Self as Oracle>::State, at: u64) -> u64 {
+        if newest + self.window > at { *pending } else { 0 }
+    }
+
+    fn charged(&self, state: &<Self as Oracle>::State, at: u64) -> u64 {
+        let entries = state.2.iter().filter(|&entry| entry + self.window > at).count() as u64;
+        entries * self.m + self.pending(state, at)
+    }
+}
+
+impl Oracle for Sampled {
+    /// The newest time, the permits since the last entry, and the entries.
+    type State = (u64, u64, Vec<u64>);
+
+    fn name(&self) -> String {
+        format!("sampled: {} in any {}, one entry for {}", self.limit, self.window, self.m)
+    }
+
+    fn start(&self) -> Self::State {
+        (0, 0, vec![])
+    }
+
+    fn outcomes(&self, state: &Self::State, question: &Question<'_>) -> Option<Vec<(Verdict, Self::State)>> {
+        let (cost, takes) = match *question.call {
+            Call::Acquire { cost, .. } => (cost, true),
+            Call::Peek { cost, .. } => (cost, false),
+            _ => return None,
+        };
+        let at = question.now.max(state.0);
+        let fits = |at| self.charged(state, at) + cost <= self.limit;
+        if !fits(at) {
+            let wait = (1..=self.window).find(|wait| fits(at + wait));
+            return Some(vec![(Verdict::Refused { retry_after: wait }, state.clone())]);
+        }
+        let mut next = state.clone();
+        if takes {
+            let since = self.pending(state, at) + cost;
+            (next.0, next.1) = (at, since % self.m);
+            next.2.extend((0..since / self.m).map(|_| at));
+        }
+        Some(vec![(Verdict::Admitted, next)])
     }
 }
 

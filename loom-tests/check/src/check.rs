@@ -16,8 +16,9 @@ use crate::{
 /// Whether the interleavings within a bound are run one and all. Otherwise chance picks.
 pub(crate) const EXHAUSTS: bool = cfg!(all(tollgate_loom, not(tollgate_shuttle)));
 
-/// Executions that shrinking spends on one smaller scenario.
+/// Executions that shrinking spends on one smaller scenario, and time that it spends on one failure.
 const SHRINK_EXECUTIONS: u64 = 20_000;
+const SHRINK_TIME: Duration = Duration::from_secs(20);
 
 /// A check to be run. [`check`] makes one.
 #[derive(Clone)]
@@ -172,7 +173,8 @@ impl Check {
         self
     }
 
-    /// Whether a failing scenario is made smaller while it still fails; the default is yes.
+    /// Whether a failing scenario is made smaller while it still fails, and an execution preferred in which no load sees an
+    /// old value; the default is yes. Without, a failure is told sooner.
     pub fn shrink(mut self, shrink: bool) -> Self {
         self.shrink = shrink;
         self
@@ -236,11 +238,11 @@ impl Check {
             self.take(&mut report, scenario, freeze, &[(bound, run)], start);
         } else {
             for scenario in &self.scenarios {
-                if self.first && !report.failures.is_empty() {
+                if self.first && !report.failures.is_empty() || report.rows.last().is_some_and(Row::hung) {
                     break;
                 }
-                let broken = self.run_all(&mut report, scenario);
-                if !broken && EXHAUSTS && self.frozen_bound.is_some() {
+                let kept = self.run_all(&mut report, scenario);
+                if kept && EXHAUSTS && self.frozen_bound.is_some() {
                     self.run_frozen(&mut report, scenario);
                 }
             }
@@ -272,6 +274,7 @@ impl Check {
             deadline: Instant::now() + self.max_time,
             seed: self.seed,
             replay: None,
+            believable: self.shrink,
             weakenings: self.weakenings.clone(),
         }
     }
@@ -293,8 +296,12 @@ impl Check {
             let run = engine::run(&Job { freeze, ..self.job(scenario, bound) });
             match &run.end {
                 // One more preemption may show the same without an old value, which is easier to believe.
-                End::Broken(witness) if witness.stale => stale = stale.or(Some((bound, run))),
+                End::Broken(witness) if witness.stale && self.shrink => stale = stale.or(Some((bound, run))),
                 End::Complete => runs.push((bound, run)),
+                End::Hung(_) => {
+                    runs.push((bound, run));
+                    return runs;
+                }
                 _ if stale.is_some() && !matches!(run.end, End::Broken(_)) => break,
                 _ => {
                     runs.push((bound, run));
@@ -306,12 +313,12 @@ impl Check {
         runs
     }
 
-    /// With all threads running. Whether it found something.
+    /// With all threads running. Whether it ended, and found nothing.
     fn run_all(&self, report: &mut Report, scenario: &Scenario) -> bool {
         let start = Instant::now();
         let runs = self.in_order(scenario, self.bound, None);
         self.take(report, scenario, None, &runs, start);
-        runs.last().is_some_and(|(_, run)| matches!(run.end, End::Broken(_)))
+        !runs.last().is_some_and(|(_, run)| matches!(run.end, End::Broken(_) | End::Hung(_)))
     }
 
     /// Freezes each thread after each of its atomic steps; threads that make the same calls count as one.
@@ -365,6 +372,7 @@ impl Check {
             needs: None,
             cut: None,
             void: None,
+            hung: false,
         };
         for (_, run) in runs {
             report.note(&run.sites);
@@ -381,28 +389,34 @@ impl Check {
                 row.cut = Some(why.clone()).filter(|_| row.bound != Some(wanted) || self.replay.is_some());
             }
             End::Void(why) => row.void = Some(why.clone()),
+            End::Hung(why) => (row.void, row.hung) = (Some(why.clone()), true),
             End::Broken(witness) => {
                 (row.broken, row.needs) = (Some(witness.property), *bound);
-                let (scenario, witness) = self.smaller(scenario, *bound, freeze, witness);
-                let describe = self.describe.clone();
-                report.failures.push(Failure::new(scenario, *bound, freeze, witness, describe));
+                match self.smaller(scenario, *bound, freeze, witness) {
+                    Ok((scenario, witness)) => {
+                        let describe = self.describe.clone();
+                        report.failures.push(Failure::new(scenario, *bound, freeze, witness, describe));
+                    }
+                    Err(hung) => (row.broken, row.void, row.hung) = (None, Some(hung), true),
+                }
             }
         }
         report.rows.push(row);
     }
 
-    /// Drops threads and calls while the same promise is still broken.
+    /// Drops threads and calls while the same promise is still broken. `Err`: a run hung.
     fn smaller(
         &self,
         scenario: &Scenario,
         bound: Option<u8>,
         freeze: Option<(usize, u32)>,
         witness: &Witness,
-    ) -> (Scenario, Witness) {
+    ) -> Result<(Scenario, Witness), String> {
         let (mut scenario, mut witness) = (scenario.clone(), witness.clone());
         if !self.shrink || self.replay.is_some() || cfg!(not(tollgate_loom)) {
-            return (scenario, witness);
+            return Ok((scenario, witness));
         }
+        let deadline = Instant::now() + SHRINK_TIME.min(self.max_time);
         'again: loop {
             for smaller in scenario.smaller() {
                 // The frozen thread keeps its place and its calls.
@@ -418,16 +432,19 @@ impl Check {
                     continue;
                 }
                 let executions_max = self.max_executions.min(SHRINK_EXECUTIONS);
-                let run = engine::run(&Job { freeze, executions_max, ..self.job(&smaller, bound) });
-                if let End::Broken(found) = run.end
-                    && found.property == witness.property
-                    && (witness.stale || !found.stale)
-                {
-                    (scenario, witness) = (smaller, *found);
-                    continue 'again;
+                let run = engine::run(&Job { freeze, executions_max, deadline, ..self.job(&smaller, bound) });
+                match run.end {
+                    End::Broken(found)
+                        if found.property == witness.property && (witness.stale || !found.stale) =>
+                    {
+                        (scenario, witness) = (smaller, *found);
+                        continue 'again;
+                    }
+                    End::Hung(why) => return Err(why),
+                    _ => {}
                 }
             }
-            return (scenario, witness);
+            return Ok((scenario, witness));
         }
     }
 

@@ -14,12 +14,18 @@ mod modelled;
 #[cfg(tollgate_shuttle)]
 mod random;
 #[cfg(tollgate_loom)]
-pub(crate) use modelled::run;
+pub(crate) mod watch;
 
 #[cfg(not(tollgate_loom))]
 mod native;
 #[cfg(not(tollgate_loom))]
 pub(crate) use native::run;
+
+/// Runs a job; see [`Run`].
+#[cfg(tollgate_loom)]
+pub(crate) fn run(job: &Job) -> Run {
+    watch::watched(job, modelled::run)
+}
 
 pub(crate) type Make = Arc<dyn Fn() -> Arc<dyn Limiter> + Send + Sync>;
 
@@ -41,6 +47,8 @@ pub(crate) struct Job {
     pub(crate) deadline: Instant,
     /// Of random schedules.
     pub(crate) seed: u64,
+    /// Whether to look on, after a failure that needs an old value, for one that does not.
+    pub(crate) believable: bool,
     /// Show this execution, whatever it does.
     pub(crate) replay: Option<u64>,
     pub(crate) weakenings: Vec<Weakening>,
@@ -66,6 +74,9 @@ pub(crate) enum End {
     Cut(String),
     /// No verdict can be had.
     Void(String),
+    /// It never ends, and another run would not either.
+    #[cfg_attr(not(tollgate_loom), allow(dead_code))]
+    Hung(String),
     /// A promise is broken.
     Broken(Box<Witness>),
 }

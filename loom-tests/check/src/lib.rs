@@ -167,10 +167,10 @@
 //! [`Oracle`], with a state and a list of right answers.
 //!
 //! A limiter that waits for others (a lock, a flag) is by this not lock-free, and fails. To check its answers alone,
-//! leave the frozen threads out with [`Check::frozen`]`(None)`, and wait by [`sync::spin_loop`]: a wait without it is
-//! taken for a call that does not end. Waiting
-//! multiplies executions: take two threads rather than three, or less than the two minutes that [`Check::max_time`]
-//! gives each scenario and bound.
+//! leave the frozen threads out with [`Check::frozen`]`(None)`. A lock is [`sync::Mutex`], of which the checker knows who
+//! waits for it. Any other wait calls [`sync::spin_loop`], without which it is taken for a call that does not end; it
+//! multiplies executions: take two threads rather than three, or less than the two minutes that [`Check::max_time`] gives
+//! each scenario and bound.
 //!
 //! # How far to go
 //! Two or three threads with one or two calls each. Executions grow exponentially with both, so add scenarios rather
@@ -199,8 +199,13 @@
 //! * Stores become visible in finite time. Executions in which a call sees old values without end, or waits by
 //!   [`sync::spin_loop`] without end though nobody is frozen, are given up; the report counts them, and such a row is
 //!   never exhaustive.
-//! * Atomics that do not come from [`sync`], clocks, random numbers: keep them out. A limiter of which the checker sees
-//!   no access at all is inconclusive.
+//! * What does not come from [`sync`]. A limiter of which the checker sees no access at all is inconclusive; one that keeps
+//!   part of its state in atomics, locks or `static`s of `std` is judged as if nobody could come between two accesses
+//!   of that part, and a lock of `std` hands nothing on. One that is held across an access hangs: after ten seconds the
+//!   run is inconclusive.
+//!   All threads of a model are one thread of the system's, so thread-locals and the ids of threads are the same for
+//!   all of them: who picks a shard by those makes the pick a part of the scenario, by the cost or the time. Clocks and
+//!   random numbers make executions that can not be repeated, which is inconclusive at best.
 //! * Each [`run`](Check::run) first runs [`canaries`], limiters that must fail. If one lives, the run is void.
 //!
 //! # Examples

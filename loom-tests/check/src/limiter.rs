@@ -40,7 +40,7 @@ pub enum Verdict {
         /// came. `None` if the limiter does not say: then nothing is checked about it.
         retry_after: Option<u64>,
     },
-    /// The cost can never be had.
+    /// The cost can never be had. A refusal that does not tell a wait will do as well.
     Never,
 }
 
@@ -122,11 +122,13 @@ impl Verdict {
         if admitted { Verdict::Admitted } else { Verdict::Refused { retry_after: None } }
     }
 
-    /// Whether this answer is what an oracle allows: a wait that either of them leaves out is not compared.
+    /// Whether this answer is what an oracle allows: a wait that either of them leaves out is not compared, and who
+    /// leaves it out need not say *never*.
     pub(crate) fn agrees(self, allowed: Verdict) -> bool {
         match (self, allowed) {
             (Verdict::Refused { retry_after: Some(a) }, Verdict::Refused { retry_after: Some(b) }) => a == b,
             (Verdict::Refused { .. }, Verdict::Refused { .. }) => true,
+            (Verdict::Refused { retry_after: None }, Verdict::Never) => true,
             (a, b) => a == b,
         }
     }

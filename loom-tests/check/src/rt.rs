@@ -9,7 +9,7 @@ pub(crate) use loom::{cell, sync, thread};
 
 #[cfg(tollgate_shuttle)]
 pub(crate) mod thread {
-    pub(crate) use shuttle::thread::{ThreadId, current, park, spawn, yield_now};
+    pub(crate) use shuttle::thread::{Thread, ThreadId, current, park, spawn, yield_now};
 }
 
 #[cfg(tollgate_shuttle)]

@@ -127,8 +127,8 @@ impl Scenario {
 impl Suite {
     /// The scenarios that break most limiters, for `limit` permits in any `window`: the last permit, a full ring
     /// that expires at once, the two ticks around the boundary, two calls each, a thread that a whole lap passes
-    /// by, a clock that is late, weights, a clock that ticks meanwhile, and the first use. Small limits (1 to 3)
-    /// show all there is; a window of at least 4 ticks.
+    /// by, a pause of many windows, a clock that is late, a clock that ticks meanwhile, the first use, more than the
+    /// limit at once, and weights. Limits of 1 to 3 show all there is; a window of at least 4 ticks.
     pub fn standard(limit: u64, window: u64) -> Vec<Scenario> {
         let t = 10 * window;
         let full = || (0..limit).map(|_| acquire(1, t));
@@ -156,6 +156,11 @@ impl Suite {
                 .thread([acquire(1, t + window)])
                 .thread((0..=limit).map(|n| acquire(1, t + window + n * window / limit.max(1))))
                 .after([acquire(1, t + 2 * window)]),
+            Scenario::new("a long pause")
+                .setup(full())
+                .thread([acquire(1, t + 10 * window)])
+                .thread([acquire(1, t + 10 * window + window / 2)])
+                .after((0..limit).map(|_| acquire(1, t + 10 * window + window / 2))),
             Scenario::new("late clock")
                 .setup(full().skip(1))
                 .thread([acquire(1, t + window / 2)])
@@ -167,6 +172,10 @@ impl Suite {
                 .thread([acquire_by_clock(1)])
                 .thread([acquire_by_clock(1)]),
             Scenario::new("first use").thread([acquire(limit, 0)]).thread([acquire(1, 0)]),
+            Scenario::new("more than the limit")
+                .thread([acquire(limit + 1, t)])
+                .thread([acquire(1, t)])
+                .after([acquire(limit + 1, t + 10 * window)]),
         ];
         if limit >= 2 {
             suite.push(

@@ -1,4 +1,4 @@
-//! The door: atomics, spin hint and cells that are modelled under `--cfg tollgate_loom` and the real ones otherwise.
+//! The door: atomics, spin hint, lock and cells that are modelled under `--cfg tollgate_loom` and the real ones otherwise.
 //!
 //! Build your limiter on these names, directly or through a `sync` module of your own:
 //! ```
@@ -25,20 +25,28 @@
 //! inside a check, and there are these methods: `new`, `load`, `store`, `swap`, `compare_exchange`,
 //! `compare_exchange_weak`, `fetch_and`, `fetch_or`, `fetch_xor`; for the integers also `fetch_add`, `fetch_sub`,
 //! `fetch_max`, `fetch_min`, `fetch_update`, `into_inner`. For `get_mut` take [`AtomicExt::with_mut`], for `try_update`
-//! take `fetch_update`. There are no other widths, no signed integers, no pointers and no locks: a pointer is an index
-//! here, and a lock an [`AtomicBool`] with [`spin_loop`].
+//! take `fetch_update`. There are no other widths, no signed integers and no pointers: a pointer is an index here. The
+//! one lock is [`Mutex`], with `new`, `lock` and `into_inner`.
 
 #[cfg(not(tollgate_loom))]
 mod real;
 #[cfg(not(tollgate_loom))]
-pub use real::{Arc, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, UnsafeCell, fence, spin_loop, yield_now};
+pub use real::{
+    Arc, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard, UnsafeCell, fence, spin_loop,
+    yield_now,
+};
 
 #[cfg(tollgate_loom)]
 mod modelled;
 #[cfg(tollgate_loom)]
+mod mutex;
+#[cfg(tollgate_loom)]
 pub use modelled::{
     Arc, AtomicBool, AtomicU32, AtomicU64, AtomicUsize, UnsafeCell, fence, spin_loop, yield_now,
 };
+
+#[cfg(tollgate_loom)]
+pub use mutex::{Mutex, MutexGuard};
 
 pub use std::sync::atomic::Ordering;
 

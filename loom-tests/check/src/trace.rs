@@ -12,7 +12,10 @@ mod shadow;
 #[cfg(tollgate_loom)]
 mod torn;
 #[cfg(tollgate_loom)]
-pub(crate) use ghost::{Ghost, Mode, Unwound, access, fence, name_word, new_word, plain, reset, wait, with};
+pub(crate) use ghost::{
+    Ghost, Mode, Unwound, access, fence, name_word, new_word, park, plain, reset, unpark, unpark_if_over,
+    wait, with,
+};
 
 /// A place in the source.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -42,6 +45,10 @@ pub enum Op {
     FetchOr,
     FetchXor,
     Fence,
+    /// Takes a lock, if nobody holds it.
+    Lock,
+    /// Gives a lock back.
+    Unlock,
     /// Of memory that is not atomic.
     Read,
     /// Of memory that is not atomic.
@@ -177,6 +184,7 @@ impl SiteOrder {
             (Op::Fence, SeqCst) => &[Some(AcqRel), Some(Acquire), Some(Release), None],
             (Op::Fence, AcqRel) => &[Some(Acquire), Some(Release), None],
             (Op::Fence, _) => &[None],
+            (Op::Lock | Op::Unlock, _) => &[],
             (Op::Load, SeqCst) => &[Some(Acquire), Some(Relaxed)],
             (Op::Store, SeqCst) => &[Some(Release), Some(Relaxed)],
             (_, SeqCst) => &[Some(AcqRel), Some(Acquire), Some(Release), Some(Relaxed)],
@@ -229,6 +237,8 @@ impl Op {
             Op::FetchOr => "fetch_or",
             Op::FetchXor => "fetch_xor",
             Op::Fence => "fence",
+            Op::Lock => "lock",
+            Op::Unlock => "unlock",
             Op::Read => "plain read",
             Op::Write => "plain write",
             Op::Wait => "spin hint",

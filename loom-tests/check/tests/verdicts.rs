@@ -1,10 +1,12 @@
 //! Right and wrong limiters get the right verdict, and for the right reason.
 #![cfg(all(tollgate_loom, not(tollgate_shuttle)))]
 
+use std::sync::Mutex as StdMutex;
+
 use tollgate_check::{
     Check, Coverage, Limiter, Order, Outcome, Property, Scenario, Spec, Suite, Verdict, acquire, canaries,
     check,
-    sync::{Arc, AtomicBool, AtomicExt, AtomicU64, Ordering, UnsafeCell, spin_loop},
+    sync::{Arc, AtomicBool, AtomicExt, AtomicU64, Mutex, Ordering, UnsafeCell, spin_loop},
 };
 
 #[test]
@@ -461,4 +463,170 @@ fn sequentially_consistent_accesses_raise_no_false_alarm() {
         weaker.iter().any(|(_, report)| report.failed()),
         "a store buffer is seen as soon as an order is weaker"
     );
+}
+
+/// Keeps a lock that the model does not see, across accesses that it does.
+#[derive(Default)]
+struct Unseen {
+    lock: StdMutex<()>,
+    free_at: AtomicU64,
+}
+
+impl Limiter for Unseen {
+    fn try_acquire(&self, _: u64, now: u64) -> Verdict {
+        let _guard = self.lock.lock();
+        let free = self.free_at.load(Ordering::Acquire) <= now;
+        if free {
+            self.free_at.store(now + 10, Ordering::Release);
+        }
+        Verdict::yes_or_no(free)
+    }
+}
+
+#[test]
+fn a_lock_that_the_model_does_not_see_is_inconclusive() {
+    let scenarios = Suite::standard(1, 10);
+    let report = check(Unseen::default, Spec::exact(&[(1, 10)])).scenarios(scenarios).run();
+    assert!(report.to_string().contains("INCONCLUSIVE, last permit: no atomic access for 10 s"), "{report}");
+    assert_eq!(report.rows.len(), 1, "{report}");
+}
+
+/// Admits any cost while it is empty.
+#[derive(Default)]
+struct Greedy(AtomicU64);
+
+impl Limiter for Greedy {
+    fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+        let taken = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+            (taken == 0 || taken + cost <= 2).then_some(taken + cost)
+        });
+        Verdict::yes_or_no(taken.is_ok())
+    }
+}
+
+#[test]
+fn the_suite_asks_for_more_than_the_limit() {
+    let forever = Spec::exact(&[(2, 1 << 32)]);
+    fails(check(Greedy::default, forever).scenarios(Suite::standard(2, 10)), Property::OverLimit);
+}
+
+/// Two buckets to a window and the one judged. Clears the bucket that it enters, and none that it has passed.
+#[derive(Default)]
+struct Jumps(AtomicU64);
+
+impl Limiter for Jumps {
+    fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+        let taken = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+            let mut counts = [word & 0xFF, word >> 8 & 0xFF, word >> 16 & 0xFF];
+            let newest = (word >> 24).max(now / 5);
+            let place = (newest % 3) as usize;
+            if newest > word >> 24 {
+                counts[place] = 0;
+            }
+            counts[place] += cost;
+            let fits = counts.iter().sum::<u64>() <= 2;
+            fits.then_some(newest << 24 | counts[2] << 16 | counts[1] << 8 | counts[0])
+        });
+        Verdict::yes_or_no(taken.is_ok())
+    }
+}
+
+#[test]
+fn the_suite_pauses_for_long() {
+    let two_buckets = Spec::counter(&[(2, 10)], 2, Coverage::Full);
+    let failed = fails(
+        check(Jumps::default, two_buckets).frozen(None).scenarios(Suite::standard(2, 10)),
+        Property::FalseRefusal,
+    );
+    assert!(failed.contains("a long pause"), "{failed}");
+}
+
+/// The textbook: a list under a lock.
+struct Listed {
+    times: Mutex<Vec<u64>>,
+    /// Whether the lock is let go between judging and recording.
+    lets_go: bool,
+}
+
+impl Listed {
+    fn new(lets_go: bool) -> impl Fn() -> Listed {
+        move || Listed { times: Mutex::new(vec![]).named("times"), lets_go }
+    }
+}
+
+impl Limiter for Listed {
+    fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
+        let mut times = self.times.lock().unwrap();
+        let now = times.last().map_or(now, |&newest: &u64| newest.max(now));
+        times.retain(|time| time + 10 > now);
+        if times.len() as u64 + cost > 2 {
+            return Verdict::yes_or_no(false);
+        }
+        if self.lets_go {
+            drop(times);
+            times = self.times.lock().unwrap();
+        }
+        times.extend((0..cost).map(|_| now));
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn a_lock_is_exhausted_and_is_not_lock_free() {
+    let locked = check(Listed::new(false), exact2()).scenarios(Suite::standard(2, 10));
+    let report = locked.clone().frozen(None).exhaustive().run();
+    assert!(matches!(report.outcome, Outcome::Pass { exhaustive: true, .. }), "{report}");
+    let told = fails(locked, Property::LockFree);
+    assert!(told.contains("wait for a lock that the frozen thread holds"), "{told}");
+    assert!(told.contains("times.lock()  is held: waits"), "{told}");
+}
+
+#[test]
+fn a_lock_that_is_let_go_is_seen() {
+    let check = check(Listed::new(true), exact2()).scenarios(Suite::standard(2, 10));
+    let told = fails(check, Property::OverLimit);
+    assert!(told.contains("needs 1 preemption") && told.contains("times.unlock()"), "{told}");
+}
+
+/// Two locks, taken in the order of the cost.
+#[derive(Default)]
+struct Crossed(Mutex<u64>, Mutex<u64>);
+
+impl Limiter for Crossed {
+    fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+        let (first, second) = if cost == 1 { (&self.0, &self.1) } else { (&self.1, &self.0) };
+        let (mut one, mut two) = (first.lock().unwrap(), second.lock().unwrap());
+        (*one, *two) = (*one + cost, *two + cost);
+        Verdict::yes_or_no(*one <= 3)
+    }
+}
+
+#[test]
+fn locks_that_cross_deadlock() {
+    let crossing = Scenario::new("crossing").thread([acquire(1, 5)]).thread([acquire(2, 5)]);
+    fails(check(Crossed::default, Spec::exact(&[(3, 100)])).scenario(crossing), Property::Deadlock);
+}
+
+/// Panics while it holds a lock.
+#[derive(Default)]
+struct Bursts(Mutex<u64>);
+
+impl Limiter for Bursts {
+    fn try_acquire(&self, cost: u64, _: u64) -> Verdict {
+        let mut sum = self.0.lock().unwrap();
+        *sum += cost;
+        assert!(*sum < 3, "three");
+        Verdict::Admitted
+    }
+}
+
+#[test]
+fn a_panic_under_a_lock_is_told_as_a_panic() {
+    let scenario = Scenario::new("burst").thread([acquire(1, 5), acquire(1, 5)]).thread([acquire(1, 5)]);
+    let told = fails(check(Bursts::default, Spec::exact(&[(9, 9)])).scenario(scenario), Property::NoPanic);
+    assert!(told.contains("panicked: three"), "{told}");
+}
+
+fn exact2() -> Spec {
+    Spec::exact(&[(2, 10)])
 }

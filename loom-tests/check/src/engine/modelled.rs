@@ -42,7 +42,7 @@ struct Tally {
     sites: Vec<SiteOrder>,
 }
 
-pub(crate) fn run(job: &Job) -> Run {
+pub(super) fn run(job: &Job) -> Run {
     let tally = Arc::new(Mutex::new(Tally::default()));
     let ended = quietly(|| {
         let (job, tally) = (job.clone(), tally.clone());
@@ -200,6 +200,7 @@ fn make_call(thread: usize, call: &Call, limiter: &dyn Limiter, clock: &AtomicU6
         Err(payload) => panicked(&call.at(now), &*payload),
     }
     trace::with(|ghost| ghost.abandon(thread));
+    trace::unpark_if_over();
     false
 }
 
@@ -265,7 +266,7 @@ fn conclude(job: &Job, tally: &mut Tally) {
         Err(Broken::Unjudged(why)) => tally.end = Some(End::Void(why)),
         Err(Broken::Property(property, words)) => {
             let witness = Box::new(witness(property, words, tally.executions, job.seed));
-            if witness.stale && !asked {
+            if witness.stale && job.believable && !asked {
                 tally.stale.get_or_insert(witness);
             } else {
                 tally.end = Some(End::Broken(witness));
@@ -290,6 +291,10 @@ fn witness(property: Property, words: String, execution: u64, seed: u64) -> Witn
 /// A panic of the checker itself.
 fn checker_gave_up(message: &str, execution: u64, seed: u64) -> End {
     let first = message.lines().next().unwrap_or_default();
+    if message.contains("deadlock") && trace::with(|ghost| ghost.frozen) {
+        let words = "the calls that are left wait for a lock that the frozen thread holds".into();
+        return End::Broken(Box::new(witness(Property::LockFree, words, execution, seed)));
+    }
     let property = if message.contains("Causality violation") || message.contains("Concurrent") {
         Property::DataRace
     } else if message.contains("deadlock") {

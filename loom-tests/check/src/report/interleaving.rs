@@ -80,6 +80,9 @@ fn line(failure: &Failure, access: &Access, newest: &mut HashMap<u32, u64>) -> S
     let effect = access.effect;
     let mut text = match (access.op, effect.read, effect.wrote, effect.wanted) {
         (Op::Read | Op::Write, ..) => format!("{name}: {}", access.op.name()),
+        (Op::Lock, _, Some(_), _) => format!("{name}.lock()"),
+        (Op::Lock, _, None, _) => format!("{name}.lock()  is held: waits"),
+        (Op::Unlock, ..) => format!("{name}.unlock()"),
         (Op::CompareExchange, Some(read), wrote, Some((current, new))) => {
             let outcome =
                 if wrote.is_some() { "swapped".into() } else { format!("failed, saw {}", value(read)) };

@@ -247,6 +247,37 @@ integer!(
     /// A modelled [`std::sync::atomic::AtomicUsize`].
     AtomicUsize: usize
 );
+impl AtomicU32 {
+    /// By which the observer knows this word.
+    pub(super) fn number(&self) -> u32 {
+        self.word
+    }
+
+    /// Replaces the first of two values by the second, if it is there, as a step of another name.
+    pub(super) fn step(
+        &self,
+        site: &'static Location<'static>,
+        op: Op,
+        (from, to): (u32, u32),
+        order: Ordering,
+    ) -> bool {
+        trace::access(site, self.word, op, order, Some(Ordering::Relaxed), true, |how| {
+            let found = match how {
+                Some((order, lost)) => {
+                    self.inner().compare_exchange(from, to, order, lost).unwrap_or_else(|found| found)
+                }
+                None => self.alone(|word| {
+                    let found = *word;
+                    *word = if found == from { to } else { found };
+                    found
+                }),
+            };
+            let effect = Effect::read(found.into()).expecting(from.into(), to.into());
+            (found == from, if found == from { effect.and_wrote(to.into()) } else { effect })
+        })
+    }
+}
+
 /// A modelled [`std::sync::atomic::AtomicBool`]: 0 and 1 in a word, since loom's gives no exclusive access.
 #[derive(Debug, Default)]
 pub struct AtomicBool(AtomicU32);

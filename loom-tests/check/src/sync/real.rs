@@ -3,7 +3,7 @@
 pub use std::{
     hint::spin_loop,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},
     },
     thread::yield_now,
@@ -54,6 +54,20 @@ macro_rules! ext {
             }
         }
     )*};
+}
+
+impl<T> super::AtomicExt for Mutex<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn named(self, _: &'static str) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn with_mut<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(self.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
 }
 
 ext!(AtomicU64: u64, AtomicU32: u32, AtomicUsize: usize, AtomicBool: bool);

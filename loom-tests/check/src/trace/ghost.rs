@@ -8,6 +8,7 @@ use std::{cell::RefCell, panic::Location, sync::atomic::Ordering};
 use super::shadow::{Shadows, Touch, shadows};
 use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening, happens::Age};
 use crate::{
+    engine::watch::Pulse,
     history::{MAIN, Record},
     limiter::Call,
     rt::thread,
@@ -71,10 +72,13 @@ pub(crate) struct Ghost {
     broken: Option<Broken>,
     happens: super::happens::Before,
     shadows: Shadows,
+    /// Who waits for which lock.
+    parked: Vec<(u32, thread::Thread)>,
     // Kept from one execution to the next.
     pub(crate) sites: Vec<(&'static Location<'static>, SiteOrder)>,
     /// The most steps that a call took among others, and alone.
     pub(crate) most: (u32, u32),
+    pub(crate) pulse: Pulse,
 }
 
 thread_local! {
@@ -90,6 +94,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Ghost) -> R) -> R {
 pub(crate) fn reset(threads: usize) {
     with(|ghost| {
         ghost.mode = Mode::Alone;
+        ghost.pulse.fetch_add(1, Ordering::Relaxed);
         ghost.now = 0;
         ghost.ids.clear();
         ghost.ids.resize(ALL, None);
@@ -110,6 +115,7 @@ pub(crate) fn reset(threads: usize) {
         // Shuttle has no blind spot that shadows would fill.
         ghost.shadows.reset(if cfg!(tollgate_shuttle) { 0 } else { threads });
         ghost.broken = None;
+        ghost.parked.clear();
     });
 }
 
@@ -188,12 +194,18 @@ impl Ghost {
     /// Notes a broken promise: the first one counts, and none after this execution was given up, since what a thread
     /// that was stopped leaves behind is no fault of the limiter's.
     pub(crate) fn breaks(&mut self, broken: Broken) {
-        if !self.gave_up && !self.impossible {
-            self.broken.get_or_insert(broken);
+        if !self.is_over() {
+            self.broken = Some(broken);
         }
     }
 
+    /// Whether nothing more is asked of this execution.
+    fn is_over(&self) -> bool {
+        self.gave_up || self.impossible || self.broken.is_some()
+    }
+
     fn moment(&mut self) -> u32 {
+        self.pulse.fetch_add(1, Ordering::Relaxed);
         self.now += 1;
         self.now
     }
@@ -400,6 +412,39 @@ pub(crate) fn fence(at: &'static Location<'static>, order: Ordering) {
 
 pub(crate) fn wait(at: &'static Location<'static>) {
     without_word(at, Op::Wait, None, |_| thread::yield_now());
+}
+
+/// Waits until the lock in `word` is given back, or this execution is over.
+pub(crate) fn park(word: u32) {
+    let Some((thread, _)) = current() else { return };
+    let me = thread::current();
+    let over = with(|ghost| {
+        ghost.parked.push((word, me));
+        ghost.inside[thread] = true; // If nobody ever gives it back, the checker panics in here.
+        ghost.is_over()
+    });
+    if !over {
+        thread::park();
+    }
+    let over = with(|ghost| {
+        ghost.inside[thread] = false;
+        ghost.is_over()
+    });
+    if over {
+        std::panic::resume_unwind(Box::new(Unwound::Stuck));
+    }
+}
+
+/// Wakes who waits for the lock in `word`.
+pub(crate) fn unpark(word: u32) {
+    let waited = with(|ghost| ghost.parked.extract_if(.., |(other, _)| *other == word).collect::<Vec<_>>());
+    waited.iter().for_each(|(_, thread)| thread.unpark());
+}
+
+/// Wakes all who wait, if this execution is over.
+pub(crate) fn unpark_if_over() {
+    let waited = with(|ghost| if ghost.is_over() { std::mem::take(&mut ghost.parked) } else { vec![] });
+    waited.iter().for_each(|(_, thread)| thread.unpark());
 }
 
 fn without_word(

@@ -11,9 +11,10 @@
 
 use crate::history::{Knowledge, MAIN};
 
-/// Stores of one word, and choices of what was read, up to which tears are looked for; beyond, none is seen.
-const STORES_MAX: usize = 64;
-const WORLDS_MAX: usize = 64;
+/// Stores of one word, and choices of what was read, up to which tears are looked for; beyond, none is seen. A word that
+/// threads wait for has many of the same value, and each choice costs the square of the stores.
+const STORES_MAX: usize = 32;
+const WORLDS_MAX: usize = 16;
 
 /// The accesses of one word.
 #[derive(Default)]
