@@ -1,4 +1,13 @@
-//! Rate limits for tower, hence axum, hyper and tonic.
+#![doc = include_str!("../README.md")]
+//!
+//! # Cost
+//! Between the head of a request and the service within: what the filter, the key and the limiters cost, and the text of the
+//! fields. With limits of this process nothing is awaited, no future is boxed, and the service within is not cloned; a limit on
+//! a server takes a box and a clone.
+//!
+//! # Concurrency
+//! Everything is shared by `&self`. Limits by key are behind a lock for readers and one writer, which is taken to write by
+//! [`By::replace`] alone.
 #![deny(missing_docs)]
 
 mod answer;

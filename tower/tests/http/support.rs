@@ -127,8 +127,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// The status and the body of the next answer.
+    pub(crate) async fn whole_answer(&mut self) -> (u16, String) {
+        let (head, body) = self.read().await;
+        (status_of(&head), body)
+    }
+
     /// The head of the next answer; its body is read and dropped.
     pub(crate) async fn answer(&mut self) -> String {
+        self.read().await.0
+    }
+
+    async fn read(&mut self) -> (String, String) {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(self.0.read_u8().await.unwrap());
@@ -137,7 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
         self.0.read_exact(&mut body).await.unwrap();
-        head
+        (head, String::from_utf8(body).unwrap())
     }
 
     /// One request on this connection; its status.
