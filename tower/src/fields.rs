@@ -100,6 +100,11 @@ pub(crate) fn system_time() -> Duration {
 // === impl Form ===
 
 impl Form {
+    /// Whether there is anything to tell.
+    pub(crate) fn tells(&self) -> bool {
+        self.fields != Fields::None || self.legacy.is_some()
+    }
+
     /// The fields for a ruling; none where the request falls under no limit.
     pub(crate) fn of(&self, ruling: &Ruling<'_>) -> Told {
         let mut told = Told::default();
@@ -109,28 +114,30 @@ impl Form {
         match self.fields {
             Fields::None => {}
             Fields::Draft6 => {
-                told.add(RATELIMIT_POLICY, older_policies(ruling));
-                told.add(LIMIT, quota.limit);
-                told.add(REMAINING, quota.remaining);
-                told.add(RESET, wait.map_or(0, seconds));
+                told.add(RATELIMIT_POLICY, &older_policies(ruling));
+                told.add_number(LIMIT, quota.limit);
+                told.add_number(REMAINING, quota.remaining);
+                told.add_number(RESET, wait.map_or(0, seconds));
             }
             Fields::Draft7 => {
-                told.add(RATELIMIT_POLICY, older_policies(ruling));
-                let reset = wait.map_or(0, seconds);
-                let Quota { limit, remaining, .. } = quota;
-                told.add(RATELIMIT, format_args!("limit={limit}, remaining={remaining}, reset={reset}"));
+                told.add(RATELIMIT_POLICY, &older_policies(ruling));
+                let mut figures = String::with_capacity(ROOM);
+                number(&mut figures, "limit=", quota.limit);
+                number(&mut figures, ", remaining=", quota.remaining);
+                number(&mut figures, ", reset=", wait.map_or(0, seconds));
+                told.add(RATELIMIT, &figures);
             }
             Fields::Draft10 => {
-                told.add(RATELIMIT_POLICY, policies(ruling));
-                told.add(RATELIMIT, limit(&policy, &quota, wait));
+                told.add(RATELIMIT_POLICY, &policies(ruling));
+                told.add(RATELIMIT, &limit(&policy, &quota, wait));
             }
         }
         if let Some(legacy) = self.legacy {
-            told.add(X_LIMIT, quota.limit);
-            told.add(X_REMAINING, quota.remaining);
-            told.add(X_USED, quota.limit.saturating_sub(quota.remaining));
+            told.add_number(X_LIMIT, quota.limit);
+            told.add_number(X_REMAINING, quota.remaining);
+            told.add_number(X_USED, quota.limit.saturating_sub(quota.remaining));
             if let Some(wait) = wait {
-                told.add(X_RESET, self.reset(legacy, wait));
+                told.add_number(X_RESET, self.reset(legacy, wait));
             }
         }
         told
@@ -155,21 +162,24 @@ fn wait(quota: &Quota, denied: &Option<Denied>) -> Option<Nanos> {
 
 /// `"default";r=42;t=7`.
 fn limit(policy: &Policy<'_>, quota: &Quota, wait: Option<Nanos>) -> String {
-    let mut item = format!("\"{}\";r={}", policy.name, quota.remaining.min(INTEGER_MAX));
+    let mut item = String::with_capacity(ROOM);
+    named(&mut item, policy.name);
+    number(&mut item, ";r=", quota.remaining.min(INTEGER_MAX));
     if let Some(wait) = wait {
-        push(&mut item, format_args!(";t={}", seconds(wait)));
+        number(&mut item, ";t=", seconds(wait));
     }
     item
 }
 
 /// `"burst";q=10;w=1, "daily";q=1000;w=86400`; a window that is no whole number of seconds is not told.
 fn policies(ruling: &Ruling<'_>) -> String {
-    let mut list = String::new();
+    let mut list = String::with_capacity(ROOM * ruling.limits.len());
     for Policy { name, rule } in ruling.policies() {
-        let comma = if list.is_empty() { "" } else { ", " };
-        push(&mut list, format_args!("{comma}\"{name}\";q={}", rule.limit.min(INTEGER_MAX)));
+        list.push_str(if list.is_empty() { "" } else { ", " });
+        named(&mut list, name);
+        number(&mut list, ";q=", rule.limit.min(INTEGER_MAX));
         if let Some(window) = whole_seconds(rule.window) {
-            push(&mut list, format_args!(";w={window}"));
+            number(&mut list, ";w=", window);
         }
     }
     list
@@ -177,12 +187,37 @@ fn policies(ruling: &Ruling<'_>) -> String {
 
 /// `10;w=1, 1000;w=86400`.
 fn older_policies(ruling: &Ruling<'_>) -> String {
-    let mut list = String::new();
+    let mut list = String::with_capacity(ROOM * ruling.limits.len());
     for Policy { rule, .. } in ruling.policies() {
         let comma = if list.is_empty() { "" } else { ", " };
-        push(&mut list, format_args!("{comma}{};w={}", rule.limit, seconds(rule.window)));
+        number(&mut list, comma, rule.limit);
+        number(&mut list, ";w=", seconds(rule.window));
     }
     list
+}
+
+/// Room for an item, so that its text seldom grows.
+const ROOM: usize = 48;
+
+fn named(text: &mut String, name: &str) {
+    text.push('"');
+    text.push_str(name);
+    text.push('"');
+}
+
+/// A number after some text: in every answer, so without the machinery of `format!`.
+fn number(text: &mut String, before: &str, number: u64) {
+    text.push_str(before);
+    let start = text.len();
+    let mut rest = number;
+    // At most 20 digits, the last first.
+    loop {
+        text.insert(start, char::from(b'0' + (rest % 10) as u8));
+        rest /= 10;
+        if rest == 0 {
+            return;
+        }
+    }
 }
 
 /// The window in seconds, if it is a whole number of them.
@@ -198,11 +233,16 @@ pub(crate) fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
 // === impl Told ===
 
 impl Told {
-    /// Adds a field whose value is printable, as names are by their check and numbers by nature.
-    fn add(&mut self, name: HeaderName, value: impl std::fmt::Display) {
-        if let Ok(value) = HeaderValue::try_from(value.to_string()) {
+    /// Adds a text, which is printable: names are by their check. (Copied, to its length: what has room to spare would be kept
+    /// behind one more pointer.)
+    fn add(&mut self, name: HeaderName, text: &str) {
+        if let Ok(value) = HeaderValue::from_str(text) {
             self.0.push((name, value));
         }
+    }
+
+    fn add_number(&mut self, name: HeaderName, number: u64) {
+        self.0.push((name, number.into()));
     }
 
     /// Puts the fields into an answer. What a layer within has told stays first: lists get one line more, for policies
@@ -240,6 +280,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_written_whole() {
+        for given in [0, 7, 10, 1_234_567_890, u64::MAX] {
+            let mut text = String::new();
+            number(&mut text, "n=", given);
+            assert_eq!(text, format!("n={given}"));
+        }
+    }
+
+    #[test]
     fn windows_that_are_no_whole_seconds_are_not_told() {
         assert_eq!(whole_seconds(Nanos::from_secs(60)), Some(60));
         assert_eq!(whole_seconds(Nanos::from_millis(100)), None);
@@ -249,9 +298,9 @@ mod tests {
     fn fields_of_a_layer_within_stay() {
         let told = |of: &str| {
             let mut told = Told::default();
-            told.add(RATELIMIT_POLICY, format_args!("\"{of}\";q=9;w=1"));
-            told.add(RATELIMIT, format_args!("\"{of}\";r=1"));
-            told.add(X_LIMIT, format_args!("limit of {of}"));
+            told.add(RATELIMIT_POLICY, &format!("\"{of}\";q=9;w=1"));
+            told.add(RATELIMIT, &format!("\"{of}\";r=1"));
+            told.add(X_LIMIT, &format!("limit of {of}"));
             told
         };
         let mut headers = HeaderMap::new();

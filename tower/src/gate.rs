@@ -100,8 +100,9 @@ impl<T: Tiers, C: Clock + Send + Sync, R> Gate<Local<T, C>, R> {
     pub(crate) fn ask(&self, head: &Head<'_>) -> Judged<'_> {
         let Some(cost) = self.cost(head) else { return Judged::Pass(Told::default()) };
         let Local { tiers, clock } = &self.limits;
-        match tiers.rule(head, cost, clock.now(), false) {
-            Ok(ruling) => self.judge(cost, &ruling, true),
+        match tiers.rule(head, cost, clock.now(), self.tells_on_success()) {
+            Ok(Some(ruling)) => self.judge(cost, &ruling, true),
+            Ok(None) => self.admit(Told::default()),
             Err(keyless) => self.keyless(cost, keyless),
         }
     }
@@ -133,8 +134,7 @@ impl<L: Limits, R> Gate<L, R> {
             if wanted && figures { self.options.form.of(ruling) } else { Told::default() }
         };
         let Err(denied) = ruling.decision else {
-            self.counters.count(Event::Admitted);
-            return Judged::Pass(tell(self.options.on_success && !self.dry_run.load(Relaxed)));
+            return self.admit(tell(self.tells_on_success()));
         };
         let (cause, status, event) = match denied.reason {
             Reason::Limit { .. } | Reason::Full { .. } => {
@@ -151,6 +151,16 @@ impl<L: Limits, R> Gate<L, R> {
         let quota = figures.then_some(denied.quota);
         self.counters.count(event);
         self.refuse(Refusal { cause, status, policy, quota, cost, retry_after }, || tell(true))
+    }
+
+    /// Whether an answer to a request that is let through tells of limits.
+    fn tells_on_success(&self) -> bool {
+        self.options.on_success && self.options.form.tells() && !self.dry_run.load(Relaxed)
+    }
+
+    fn admit<'a>(&self, told: Told) -> Judged<'a> {
+        self.counters.count(Event::Admitted);
+        Judged::Pass(told)
     }
 
     /// What follows if a request has no key.

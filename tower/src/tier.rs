@@ -95,11 +95,18 @@ pub trait Limiter: Layer {
 /// The limits of one layer, the outermost first: one [`Tier`], or a tuple of up to four. A request takes from all of them or
 /// from none, as [`Layers`] do.
 pub trait Tiers: Send + Sync {
-    /// Decides on a request of this cost at `now`; a look changes nothing.
+    /// Decides on a request of this cost at `now`. `None`: it is let through, and nobody asked for `figures`, which cost more
+    /// than the decision.
     ///
     /// # Errors
     /// [`Keyless`], and nothing was taken.
-    fn rule(&self, head: &Head<'_>, cost: u64, now: Nanos, look: bool) -> Result<Ruling<'_>, Keyless>;
+    fn rule(
+        &self,
+        head: &Head<'_>,
+        cost: u64,
+        now: Nanos,
+        figures: bool,
+    ) -> Result<Option<Ruling<'_>>, Keyless>;
 
     /// What a request has left of each limit, the outermost first; nothing is taken. Limits that it does not fall under are
     /// left out.
@@ -298,7 +305,7 @@ where
     S: BuildHasher + Send + Sync,
 {
     fn take_at(&self, cost: u64, now: Nanos) -> bool {
-        self.decide_at(cost, now).is_ok()
+        self.key.as_ref().is_none_or(|key| self.keyed.try_acquire_at(key, cost, now))
     }
 
     fn decide_at(&self, cost: u64, now: Nanos) -> Decision {
@@ -329,10 +336,20 @@ impl<K: ?Sized + ToOwned, S> fmt::Debug for Of<'_, K, S> {
 // === impl Tiers ===
 
 impl<T: Tier> Tiers for T {
-    fn rule(&self, head: &Head<'_>, cost: u64, now: Nanos, look: bool) -> Result<Ruling<'_>, Keyless> {
+    fn rule(
+        &self,
+        head: &Head<'_>,
+        cost: u64,
+        now: Nanos,
+        figures: bool,
+    ) -> Result<Option<Ruling<'_>>, Keyless> {
         let limiter = self.limiter(head)?;
-        let decision = if look { limiter.look_at(cost, now) } else { limiter.decide_at(cost, now) };
-        Ok(Ruling { tier: 0, decision, limits: vec![(Tier::names(self), limiter.rules())] })
+        if !figures && limiter.take_at(cost, now) {
+            return Ok(None);
+        }
+        // Refused, or perhaps not any more: a permit may have come free since.
+        let decision = limiter.decide_at(cost, now);
+        Ok(Some(Ruling { tier: 0, decision, limits: vec![(Tier::names(self), limiter.rules())] }))
     }
 
     fn standing(&self, head: &Head<'_>, now: Nanos) -> Result<Vec<(&Names, Quota)>, Keyless> {
@@ -352,14 +369,16 @@ macro_rules! tiers {
                 head: &Head<'_>,
                 cost: u64,
                 now: Nanos,
-                look: bool,
-            ) -> Result<Ruling<'_>, Keyless> {
+                figures: bool,
+            ) -> Result<Option<Ruling<'_>>, Keyless> {
                 let limiters = ($(self.$at.limiter(head)?,)+);
                 let layers = Layers::new([$(&limiters.$at as &dyn Layer),+]);
-                let (tier, decision) =
-                    if look { layers.peek_at(cost, now) } else { layers.check_at(cost, now) };
+                if !figures && layers.try_acquire_at(cost, now) {
+                    return Ok(None);
+                }
+                let (tier, decision) = layers.check_at(cost, now);
                 let limits = vec![$((Tier::names(&self.$at), limiters.$at.rules())),+];
-                Ok(Ruling { tier, decision, limits })
+                Ok(Some(Ruling { tier, decision, limits }))
             }
 
             fn standing(&self, head: &Head<'_>, now: Nanos) -> Result<Vec<(&Names, Quota)>, Keyless> {
@@ -391,8 +410,8 @@ impl<'a> Ruling<'a> {
     /// Every limit that the request falls under.
     pub(crate) fn policies(&self) -> impl Iterator<Item = Policy<'a>> {
         self.limits.iter().flat_map(|(names, rules)| {
-            let rules = rules.iter().flat_map(|rules| rules.to_vec());
-            rules.enumerate().map(|(at, rule)| Policy { name: names.of(at), rule })
+            let rules = rules.iter().flat_map(|rules| rules.iter());
+            rules.enumerate().map(|(at, &rule)| Policy { name: names.of(at), rule })
         })
     }
 

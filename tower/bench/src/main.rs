@@ -98,8 +98,8 @@ fn by_peer(expected: StatusCode) -> impl Tiers + 'static {
 }
 
 fn all_and_log_by_peer(expected: StatusCode) -> impl Tiers + 'static {
-    let limit = if expected == StatusCode::OK { 10_000 } else { 1 };
-    let window = if expected == StatusCode::OK { Duration::from_micros(1) } else { HOUR };
+    let limit = if expected == StatusCode::OK { 100 } else { 1 };
+    let window = if expected == StatusCode::OK { Duration::from_nanos(1) } else { HOUR };
     let keyed = Keyed::builder(Log::builder(limit, window).config().unwrap(), 2_000).build().unwrap();
     let global = All::new(bucket(StatusCode::OK).build().unwrap());
     (global.named("global"), By::new(PeerIp::new(), keyed))
