@@ -208,16 +208,14 @@ fn named(text: &mut String, name: &str) {
 /// A number after some text: in every answer, so without the machinery of `format!`.
 fn number(text: &mut String, before: &str, number: u64) {
     text.push_str(before);
-    let start = text.len();
-    let mut rest = number;
-    // At most 20 digits, the last first.
-    loop {
-        text.insert(start, char::from(b'0' + (rest % 10) as u8));
-        rest /= 10;
-        if rest == 0 {
-            return;
-        }
+    // The last digit first; 20 are the most.
+    let (mut digits, mut first, mut rest) = ([b'0'; 20], 19, number);
+    while rest > 9 {
+        digits[first] += (rest % 10) as u8;
+        (first, rest) = (first - 1, rest / 10);
     }
+    digits[first] += rest as u8;
+    text.extend(digits[first..].iter().map(|&digit| char::from(digit)));
 }
 
 /// The window in seconds, if it is a whole number of them.

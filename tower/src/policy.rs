@@ -17,8 +17,8 @@ const LONGEST: usize = 64;
 // === impl Names ===
 
 impl Names {
-    /// Names from these, for the rules in their order.
-    pub(crate) fn new(given: &[&str]) -> Self {
+    /// Names from these, for the rules in their order. Checked when the layer is built.
+    pub fn new(given: &[&str]) -> Self {
         let first = given.first().copied().unwrap_or(DEFAULT);
         Self(std::array::from_fn(|rule| match given.get(rule) {
             Some(name) => (*name).into(),
@@ -28,7 +28,7 @@ impl Names {
     }
 
     /// The name of a rule, by its place.
-    pub(crate) fn of(&self, rule: usize) -> &str {
+    pub fn of(&self, rule: usize) -> &str {
         self.0.get(rule).map_or("", |name| name)
     }
 

@@ -3,6 +3,8 @@
 //! In process, one thread, no network: a request of one of 1,000 peers is made, asked about, handed to a handler that answers at
 //! once, and dropped. Every answer's status is asserted. Printed are the median of the rounds and what it is above the row
 //! without a layer.
+//!
+//! An argument is the number of rounds, 31 by default.
 
 use std::{
     convert::Infallible,
@@ -28,7 +30,6 @@ use tower_governor::{
 
 const PEERS: u32 = 1_000;
 const CALLS: u32 = 20_000;
-const ROUNDS: usize = 31;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Nanoseconds a request, in one round.
@@ -141,11 +142,12 @@ fn rows(expected: StatusCode) -> Vec<Row> {
 }
 
 fn main() {
+    let rounds: usize = std::env::args().nth(1).map_or(31, |rounds| rounds.parse().expect("a number"));
     for (what, expected) in [("let through", StatusCode::OK), ("refused", StatusCode::TOO_MANY_REQUESTS)] {
         let mut rows = rows(expected);
         rows.insert(0, row("no layer", StatusCode::OK, handler()));
         let mut times = vec![Vec::new(); rows.len()];
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             for ((_, round), times) in rows.iter_mut().zip(&mut times) {
                 times.push(round());
             }

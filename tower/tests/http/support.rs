@@ -166,6 +166,15 @@ pub(crate) fn status_of(head: &str) -> u16 {
 pub(crate) struct Seen {
     pub(crate) answers: u64,
     pub(crate) good: u64,
+    /// Answers that it may have had and not counted.
+    pub(crate) uncounted_max: u64,
+}
+
+impl Seen {
+    /// Whether it saw so many answers of 2xx, as far as it counts.
+    pub(crate) fn saw(&self, good: u64) -> bool {
+        (self.good..=self.good + self.uncounted_max).contains(&good)
+    }
 }
 
 async fn output(program: &str, arguments: &[&str]) -> String {
@@ -182,17 +191,25 @@ fn number_before(text: &str, word: &str) -> Option<u64> {
     before.split([' ', '\n']).next_back()?.parse().ok()
 }
 
-/// HTTP/1.1 by wrk, for one second; `script` is Lua.
-pub(crate) async fn wrk(served: &Served, script: &str) -> Seen {
+/// HTTP/1.1 by wrk, second after second until it saw so many answers; `script` is Lua. What is under way when a second is over,
+/// on 16 connections, it does not count.
+pub(crate) async fn wrk(served: &Served, script: &str, answers: u64) -> Seen {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("load.lua");
     std::fs::write(&path, script).unwrap();
     let url = format!("http://{}/", served.address);
-    let text = output("wrk", &["-t2", "-c16", "-d1s", "-s", path.to_str().unwrap(), &url]).await;
-    let answers = number_before(&text, " requests in").unwrap_or_else(|| panic!("{text}"));
-    let bad = text.split("Non-2xx or 3xx responses: ").nth(1);
-    let bad = bad.map_or(0, |rest| rest.lines().next().unwrap().trim().parse().unwrap());
-    Seen { answers, good: answers - bad }
+    let mut seen = Seen { answers: 0, good: 0, uncounted_max: 0 };
+    while seen.answers < answers {
+        let text = output("wrk", &["-t2", "-c16", "-d1s", "-s", path.to_str().unwrap(), &url]).await;
+        let more = number_before(&text, " requests in").unwrap_or_else(|| panic!("{text}"));
+        assert!(more > 0, "{text}");
+        let bad = text.split("Non-2xx or 3xx responses: ").nth(1);
+        let bad: u64 = bad.map_or(0, |rest| rest.lines().next().unwrap().trim().parse().unwrap());
+        seen.answers += more;
+        seen.good += more - bad;
+        seen.uncounted_max += 16;
+    }
+    seen
 }
 
 /// HTTP/2 by h2load: so many requests on 4 connections, 10 at once on each.
@@ -202,5 +219,5 @@ pub(crate) async fn h2load(served: &Served, requests: u64) -> Seen {
     let done = number_before(&text, " done,").unwrap_or_else(|| panic!("{text}"));
     let good = number_before(&text, " 2xx,").unwrap_or_else(|| panic!("{text}"));
     assert_eq!(number_before(&text, " 5xx"), Some(0), "{text}");
-    Seen { answers: done, good }
+    Seen { answers: done, good, uncounted_max: 0 }
 }
