@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Every test of every crate but the Redis tier's (ci/redis.sh), and the core's without std.
+# Every test of every crate but the Redis tier's (ci/redis.sh) and the HTTP layer's (ci/tower.sh), and the core's without std.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo test --workspace --exclude tollgate-redis
+cargo test --workspace --exclude tollgate-redis --exclude tollgate-tower
 cargo test -p tollgate --features tokio --test waiting
 cargo test -p tollgate --features tokio --doc waiting
 cargo test -p tollgate --features metrics --test metrics

@@ -49,7 +49,7 @@ use core::{
 use crossbeam_utils::CachePadded;
 
 use crate::{
-    ConfigError, Decision, Denied, Layer, Nanos, Quota, Reason,
+    ConfigError, Decision, Denied, Layer, Nanos, Quota, Reason, Rules,
     algorithm::{On, Parts, reserve},
     decision::History,
     sync::{Guard, Lock},
@@ -263,6 +263,24 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
             Some(place) => shard.states.usage_at(place, rule, now),
             None => table.spare.usage_at(BLANK, rule, now),
         }
+    }
+
+    /// The rules of a key's class; `None` for one without limits. The key is not made.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use std::time::Duration;
+    /// use tollgate::{Keyed, Log, Rule};
+    ///
+    /// let minute = Duration::from_secs(60);
+    /// let users = Keyed::<str>::builder(Log::builder(5, minute).config()?, 100).build()?;
+    /// assert_eq!(users.rules_of("alice").as_deref(), Some(&[Rule::new(5, minute)][..]));
+    /// # }
+    /// # Ok::<(), tollgate::ConfigError>(())
+    /// ```
+    pub fn rules_of(&self, key: &K) -> Option<Rules> {
+        self.table(key).map(|table| table.spare.rules())
     }
 
     /// The limiter of one key, to be asked as a [`Layer`].

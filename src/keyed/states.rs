@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, sync::Arc};
 
 use crate::{
-    ConfigError, Decision, Nanos,
+    ConfigError, Decision, Nanos, Rules,
     algorithm::{On, Parts},
     block::Packed,
     decision::{self, History, Limits, Look},
@@ -21,6 +21,7 @@ pub(super) trait States: Send + Sync {
     fn clear(&mut self, place: u32);
     /// The largest cost that can be taken.
     fn ceiling(&self) -> u64;
+    fn rules(&self) -> Rules;
     fn bytes(&self) -> usize;
 }
 
@@ -98,6 +99,10 @@ where
 
     fn ceiling(&self) -> u64 {
         Limits::ceiling(&*self.config)
+    }
+
+    fn rules(&self) -> Rules {
+        Rules::of(Limits::rules(&*self.config))
     }
 
     fn bytes(&self) -> usize {
