@@ -87,22 +87,25 @@ impl Scripted {
         rules: &[Rule],
         call: Call,
     ) -> Result<Reply, RedisError> {
+        let request = self.request(rules, call);
         self.script
             .run(connection, |command| {
                 command.arg(keys.len());
                 for key in keys {
                     command.arg(key.as_slice());
                 }
-                command.arg(call.mode as u8).arg(call.cost).arg(call.report as u8).arg(micros(call.hold));
-                match call.now {
-                    Some(now) => command.arg(micros(now)),
-                    None => command.arg(""),
-                };
-                for rule in rules {
-                    command.arg(&self.store.figures(*rule));
-                }
+                command.arg(request.as_slice());
             })
             .await
+    }
+
+    /// The script's one argument, as `lua/open.lua` takes it apart.
+    fn request(&self, rules: &[Rule], call: Call) -> Vec<u8> {
+        let mut request = vec![call.mode as u8, call.report as u8, u8::from(call.now.is_some())];
+        let mut add = |figure: u64| request.extend_from_slice(&figure.to_be_bytes());
+        [call.cost, micros(call.hold), micros(call.now.unwrap_or_default())].into_iter().for_each(&mut add);
+        rules.iter().flat_map(|rule| self.store.figures(*rule)).for_each(add);
+        request
     }
 }
 
@@ -110,17 +113,20 @@ impl Scripted {
 
 impl FromRedisValue for Reply {
     fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
-        let reply: Vec<u64> = Vec::from_redis_value(value)?;
-        let (&[granted, retry, at, rule], more) = reply
-            .split_first_chunk()
-            .ok_or_else(|| ParsingError::from(format!("{} numbers in place of 4 or more", reply.len())))?;
+        let packed: Vec<u8> = Vec::from_redis_value(value)?;
+        let (words, rest) = packed.as_chunks();
+        let reply: Vec<u64> = words.iter().map(|word| u64::from_be_bytes(*word)).collect();
+        let strange = || ParsingError::from(format!("a reply of {} bytes", packed.len()));
+        let (&[granted, retry, at, rule], more) = reply.split_first_chunk().ok_or_else(strange)?;
         let us = Nanos::from_micros;
         let (ahead, figures) = match *more {
+            _ if !rest.is_empty() => return Err(strange()),
+            [] => (None, None),
             [ahead] => (Some(us(ahead)), None),
             [left, next, reset] => {
                 (Some(us(if left > 0 { 0 } else { next })), Some((left, us(next), us(reset))))
             }
-            _ => (None, None),
+            _ => return Err(strange()),
         };
         Ok(Self {
             granted,

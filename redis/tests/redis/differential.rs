@@ -27,8 +27,10 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
     let rules = 1 + random.below(3) as usize;
     let keys: Vec<Vec<u8>> = (0..rules).map(|i| format!("{{{seed}}}:{i}").into_bytes()).collect();
     let unit = random.pick(&[1, 7, 1_000, 250_000, 60_000_000]);
+    // Rings of a block or less, and of several blocks.
+    let most = random.pick(&[12, 12, 70]);
     let mut limits: Vec<Limit> = (0..rules)
-        .map(|_| Limit { limit: 1 + random.below(12), window: unit * (1 + random.below(20)) })
+        .map(|_| Limit { limit: 1 + random.below(most), window: unit * (1 + random.below(20)) })
         .collect();
     let longest = limits.iter().map(|limit| limit.window).max().unwrap();
     let mut oracle = Oracle::new(traffic.store, rules);
@@ -38,14 +40,14 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
         now += match random.below(40) {
             0 => longest * 3,
             1..=8 => 0,
-            _ => random.below(longest / 3 + 2),
+            _ => random.below(longest * 4 / most + 2),
         };
         if random.once_in(25) {
             now -= random.below(longest + 1);
         }
         if traffic.changes && random.once_in(15) {
             let changed = random.below(rules as u64) as usize;
-            limits[changed].limit = random.below(14);
+            limits[changed].limit = random.below(most + 2);
         }
         let least = limits.iter().map(|limit| limit.limit).min().unwrap();
         let cost = if random.once_in(2) { least.min(1) } else { random.below(least + 1) };
