@@ -60,7 +60,7 @@ pub(crate) async fn counts(full: bool) {
         println!("{:10} {name:16} {:8.0}", "", floor(script, checks as u64).await);
     }
     for (what, window, admit, goal) in
-        [("admission", Duration::from_secs(1), true, 1.1), ("refusal", 720 * HOUR, false, 0.9)]
+        [("admission", Duration::from_millis(100), true, 1.1), ("refusal", 720 * HOUR, false, 0.9)]
     {
         let how = Drive { units: 1, lanes: 16, pipelined: true, checks, admit };
         let mut textbook = None;

@@ -1,5 +1,6 @@
 -- Opens every key, judges all limits at one time, takes from all or from none. Replies, packed: granted, retry, time judged,
 -- rule, and what the report asks for: AHEAD until one more fits; FIGURES left, until more is left, until nothing is charged.
+-- All or nothing and no report: a number, units granted or the wait made negative; packing costs as much as a command.
 local limits, rules = {}, {}
 for i, key in ipairs(KEYS) do
   local a, b, c = struct.unpack('>I8I8I8', ARGV[1], 4 + i * 24)
@@ -34,6 +35,7 @@ if granted > 0 and mode ~= PEEK then
 end
 if retry > 0 and mode == PART then retry, which = wait(1) end
 
+if report == NOTHING and mode ~= PART then return retry > 0 and -retry or granted end
 if report == NOTHING then return struct.pack('>I8I8I8I8', granted, retry, eff, which - 1) end
 if report == AHEAD then
   local ahead = math.min(unpack(limits)) > 0 and wait(1) or 0

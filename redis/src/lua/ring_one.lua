@@ -8,7 +8,7 @@ if cost == 1 and mode == TAKE and report ~= FIGURES and not KEYS[2] and #first >
     if clock > eff then eff = clock end
     local wait = n < C and 0 or oldest + window - eff
     if wait > 0 then
-      if report == NOTHING then return struct.pack('>I8I8I8I8', 0, wait, eff, 0) end
+      if report == NOTHING then return -wait end
       return struct.pack('>I8I8I8I8I8', 0, wait, eff, 0, wait)
     end
     local record = eff + hold
@@ -18,7 +18,7 @@ if cost == 1 and mode == TAKE and report ~= FIGURES and not KEYS[2] and #first >
       local filling = n <= C and n <= 16
       local block = string.sub(first, filling and 49 or 57) .. struct.pack('>I8', record)
       call('SETRANGE', KEYS[1], '24', struct.pack('>I8I8I8', n, record, eff) .. block)
-      if report == NOTHING then return struct.pack('>I8I8I8I8', 1, 0, eff, 0) end
+      if report == NOTHING then return 1 end
       wait = n < C and 0 or struct.unpack('>I8', block) + window - eff
       return struct.pack('>I8I8I8I8I8', 1, 0, eff, 0, wait > 0 and wait or 0)
     end

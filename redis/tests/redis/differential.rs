@@ -69,12 +69,13 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
         let expected = oracle.call(&limits, mode, cost, hold, now);
 
         let context = format!("seed {seed} step {step} {call:?} {limits:?}\n{reply:?}\n{expected:?}");
+        let told = report != Report::Nothing || mode == Mode::Part;
         assert_eq!(
             (reply.granted, reply.retry_after, reply.at),
-            (expected.granted, us(expected.retry), us(expected.at)),
+            (expected.granted, us(expected.retry), if told { us(expected.at) } else { Nanos::ZERO }),
             "{context}"
         );
-        if report == Report::Figures || reply.retry_after > Nanos::ZERO {
+        if report == Report::Figures || told && reply.retry_after > Nanos::ZERO {
             assert_eq!(reply.rule, expected.rule, "{context}");
         }
         if report == Report::Figures {
