@@ -211,7 +211,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Limiter<C> {
     /// theirs until they are told.
     ///
     /// A shorter window holds at once. A longer one looks back as far as units are kept: for one old window after they
-    /// were taken, and [`Store::Ring`] keeps the newest `limit` units longer, until the key dies.
+    /// were taken, and [`Store::Ring`] keeps the newest `limit` units longer, until the key dies. [`Store::Gcra`] keeps the
+    /// time until its bucket is empty, whatever a unit takes from now on.
     ///
     /// # Errors
     /// A number of rules other than before, or a rule that could not have been built. Then nothing has changed.
