@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Breaks the tier's protocol and the scripts, one rule at a time, and expects the tests to notice.
 
-    redis/mutants.py [NAME..]     all, or those whose name contains a NAME
+    redis/mutants.py [NAME..]       all, or those whose name contains a NAME
+    redis/mutants.py --tenth N      every tenth, from the Nth
 
 Works on a copy of the tree; the build folder is kept between runs. A mutant that lives is an error.
 """
@@ -9,9 +10,11 @@ import os, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DESK, RING, DECIDE, ZSET, BUCKETS, GCRA, TWO = (f"redis/src/{name}" for name in (
-    "desk.rs", "lua/ring.lua", "lua/decide.lua", "lua/zset.lua", "lua/buckets.lua", "lua/gcra.lua", "lua/two_window.lua"))
-MODEL, SERVER = ["--lib", "desk::"], ["--test", "redis", "differential::"]
+DESK, INSTANCES, LOCAL, ONE, RING, DECIDE, ZSET, BUCKETS, GCRA, TWO = (f"redis/src/{name}" for name in (
+    "desk.rs", "instances.rs", "local.rs", "lua/ring_one.lua", "lua/ring.lua", "lua/decide.lua", "lua/zset.lua",
+    "lua/buckets.lua", "lua/gcra.lua", "lua/two_window.lua"))
+MODEL, CHANGE, OWN = ["--lib", "desk::"], ["--lib", "instances::"], ["--lib", "local::"]
+SERVER = ["--test", "redis", "differential::"]
 
 # name, file, what stands there, what stands there instead, the tests that must notice
 MUTANTS = [
@@ -32,15 +35,39 @@ MUTANTS = [
     ("callers forgotten after a refusal", DESK, "offer(caller, Ok((Reply { granted: 0, ..reply }, By::Redis)));", "let _ = caller;", MODEL),
     ("two orders under way", DESK, "        if self.under_way {\n            return Arrival::Waits;\n        }\n", "", MODEL),
     ("nobody sees the next order through", DESK, "self.under_way.then(|| self.order(tiers, ceiling))", "None", MODEL),
-    ("ring: one too many", RING, "local k = n + m - L - 1", "local k = n + m - L - 2", SERVER),
-    ("ring: gone a moment late", RING, "if at(mid) + W > eff then", "if at(mid) + W >= eff then", SERVER),
+    ("portions: the remainder dealt out once more", INSTANCES, "(index < limit % count) as u64", "(index <= limit % count) as u64", CHANGE),
+    ("portions: the remainder kept back", INSTANCES, "part + (index < limit % count) as u64", "part", CHANGE),
+    ("bound: nobody moves to another place", INSTANCES, "let place = most - 1 - index;", "let place = index;", CHANGE),
+    ("bound: the portions before", INSTANCES, "sum += if before > after { before } else { after };", "sum += before;", CHANGE),
+    ("bound: the portions after", INSTANCES, "sum += if before > after { before } else { after };", "sum += after;", CHANGE),
+    ("own use forgotten with the window", LOCAL, "anew.try_acquire_at(counted.usage_at(0, now).unwrap_or(0).min(largest(&anew)), now);", "", OWN),
+    ("own use by the old window", LOCAL, "old.window != rule.window", "old.window > rule.window", OWN),
+    ("everyday: one too many", ONE, "oldest + window - eff", "oldest + window - eff - 1", SERVER),
+    ("everyday: the clock runs back", ONE, "if clock > eff then eff = clock end", "", SERVER),
+    ("everyday: records run back", ONE, "if last > record then record = last end", "", SERVER),
+    ("everyday: recorded at the grant", ONE, "local record = eff + hold", "local record = eff", SERVER),
+    ("everyday: a lowered limit", ONE, "C == limit", "C >= limit", SERVER),
+    ("everyday: a raised limit", ONE, "C == limit", "C <= limit", SERVER),
+    ("everyday: a full block is not put away", ONE, "C <= 16 or n % 16 > 0", "true", SERVER),
+    ("everyday: the first block loses its first", ONE, "filling and 49 or 57", "57", SERVER),
+    ("everyday: nothing leaves the block", ONE, "filling and 49 or 57", "49", SERVER),
+    ("everyday: the life is not prolonged", ONE, "and record + window <= mark", "", ["--test", "redis", "a_key_lives_as"]),
+    ("everyday: ahead by the record that left", ONE, "struct.unpack('>I8', block) + window", "oldest + window", SERVER),
+    ("ring: one too many", RING, "local age = C - L + m - 1", "local age = C - L + m - 2", SERVER),
+    ("ring: gone a moment late", RING, "if at(mid) > gone then", "if at(mid) >= gone then", SERVER),
     ("ring: records run back", RING, "last = math.max(eff + hold, last)", "last = eff + hold", SERVER),
     ("ring: the clock runs back", RING, "eff = math.max(eff, clock)", "clock = eff", SERVER),
     ("ring: the clock is the newest record", RING, "eff = math.max(eff, clock)", "eff = math.max(eff, last)", SERVER),
     ("ring: recorded at the grant", RING, "math.max(eff + hold, last)", "math.max(eff, last)", SERVER),
     ("ring: shrinks with the limit", RING, "math.max(C, L)  ", "L  ", SERVER),
-    ("ring: not laid out again", RING, "string.sub(old, turn + 1) .. string.sub(old, 1, turn)", "old", SERVER),
-    ("ring: the second part is not written", RING, "if here < g then", "if false then", SERVER),
+    ("ring: grows and forgets", RING, "records(C - held, C) or ''", "'' or ''", SERVER),
+    ("ring: the second part is not written", RING, "if here < #records then", "if false then", SERVER),
+    ("ring: the second part is not read", RING, "return here < count and part .. get(0, count - here) or part", "return part", SERVER),
+    ("ring: a full block goes to the next slots", RING, "put((n - rest - size / 8) % C,", "put((n - rest) % C,", SERVER),
+    ("ring: the new block begins a record late", RING, "get(n % C, BLOCK - rest)", "get((n + 1) % C, BLOCK - rest)", SERVER),
+    ("ring: what is in the block alone is overlooked", RING, "C <= BLOCK and math.min(n, C) or n % BLOCK end", "0 end", SERVER),
+    ("ring: the search ends a record early", RING, "lo, early = to, at(to - 1)", "lo, early = to - 1, at(to - 1)", SERVER),
+    ("ring: the search trusts its guess", RING, "hi, late = from, at(from)", "lo, hi = from, from", ["--test", "redis", "differential::ring_of_thousands"]),
     ("zset: one too many", ZSET, "local rank = m - L - 1", "local rank = m - L - 2", SERVER),
     ("zset: members begin again", ZSET, "sequence = struct.unpack('>I8', newest[1])", "sequence = 0", SERVER),
     ("zset: the clock runs back", ZSET, "eff = math.max(eff, tonumber(newest[2]))", "", SERVER),
@@ -58,7 +85,10 @@ MUTANTS = [
 
 def main() -> int:
     wanted = sys.argv[1:]
-    chosen = [m for m in MUTANTS if not wanted or any(w in m[0] for w in wanted)]
+    if wanted[:1] == ["--tenth"]:
+        chosen = MUTANTS[int(wanted[1]) % 10::10]
+    else:
+        chosen = [m for m in MUTANTS if not wanted or any(w in m[0] for w in wanted)]
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "redis-mutants"
     lived = []
     with tempfile.TemporaryDirectory() as folder:
@@ -72,9 +102,7 @@ def main() -> int:
                 lived.append(name)
                 continue
             path.write_text(text.replace(before, after))
-            test = ["cargo", "test", "--quiet", "-p", "tollgate-redis", "--target-dir", str(target), *tests[:-1], "--", tests[-1]] \
-                if tests[0] == "--lib" else \
-                ["cargo", "test", "--quiet", "-p", "tollgate-redis", "--target-dir", str(target), *tests[:2], "--", tests[2]]
+            test = ["cargo", "test", "--quiet", "-p", "tollgate-redis", "--target-dir", str(target), *tests[:-1], "--", tests[-1]]
             done = subprocess.run(test, cwd=copy, capture_output=True, text=True)
             path.write_text(text)
             built = "running " in done.stdout

@@ -201,7 +201,7 @@ impl Builder {
             keys: Keys::new(self.prefix, self.rules.into_iter().map(|(name, _)| name).collect()),
             local: if has_local { Some(Local::new(&rules, self.keys)?) } else { None },
             desks: has_desks.then(|| Keyed::new(self.keys)),
-            rules,
+            rules: rules.len(),
             tiers,
             coarse: self.coarse,
             instances: self.instances,
@@ -210,7 +210,7 @@ impl Builder {
             deadline: self.deadline,
             on_failure: self.on_failure,
         };
-        Ok(Limiter::new(connection, parts))
+        Ok(Limiter::new(connection, rules, parts))
     }
 
     /// A limiter that never asks a server: this instance's portion of the limits.
@@ -248,12 +248,13 @@ impl Builder {
         if self.store != Store::Ring {
             return Err(BuildError::Needs { option: "a lease", needs: "Store::Ring" });
         }
-        let max = rules.iter().map(|rule| rule.window).min().map_or(SPAN_MAX, Duration::from);
-        if hold < Store::WINDOW_STEP || hold > max {
-            return Err(BuildError::Span { of: "lease", got: hold, max });
+        if hold < Store::WINDOW_STEP {
+            return Err(BuildError::Span { of: "lease", got: hold, max: SPAN_MAX });
         }
         number("units of a lease", most, 1, Store::LOG_LIMIT_MAX)?;
-        Ok(Some(Lease { hold: hold.into(), most }))
+        let lease = Lease { hold: hold.into(), most };
+        lease.validate(rules)?;
+        Ok(Some(lease))
     }
 }
 

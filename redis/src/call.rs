@@ -19,7 +19,7 @@ pub enum Mode {
 /// How much the reply tells beyond units and wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Report {
-    /// No more.
+    /// No more, and unless a part is taken, not even when and by which rule.
     Nothing = 0,
     /// When one unit more will fit.
     Ahead = 1,
@@ -49,9 +49,11 @@ pub struct Reply {
     pub granted: u64,
     /// Zero if all asked for were granted; else how long until they would be (taking part: until one more would).
     pub retry_after: Nanos,
-    /// The time judged: since 1970 by the server's clock, never running back for one key.
+    /// The time judged: since 1970 by the server's clock, never running back for one key. Zero with [`Report::Nothing`]
+    /// unless a part is taken.
     pub at: Nanos,
-    /// The rule that refused, else the one with the least left (of those figures that were asked for).
+    /// The rule that refused, else the one with the least left (of those figures that were asked for). 0 with
+    /// [`Report::Nothing`] unless a part is taken.
     pub rule: usize,
     /// How long until one unit more fits, zero if one fits now; `None` if it was not asked for.
     pub ahead: Option<Nanos>,
@@ -87,22 +89,25 @@ impl Scripted {
         rules: &[Rule],
         call: Call,
     ) -> Result<Reply, RedisError> {
+        let request = self.request(rules, call);
         self.script
             .run(connection, |command| {
                 command.arg(keys.len());
                 for key in keys {
                     command.arg(key.as_slice());
                 }
-                command.arg(call.mode as u8).arg(call.cost).arg(call.report as u8).arg(micros(call.hold));
-                match call.now {
-                    Some(now) => command.arg(micros(now)),
-                    None => command.arg(""),
-                };
-                for rule in rules {
-                    command.arg(&self.store.figures(*rule));
-                }
+                command.arg(request.as_slice());
             })
             .await
+    }
+
+    /// The script's one argument, as `lua/open.lua` takes it apart.
+    fn request(&self, rules: &[Rule], call: Call) -> Vec<u8> {
+        let mut request = vec![call.mode as u8, call.report as u8, u8::from(call.now.is_some())];
+        let mut add = |figure: u64| request.extend_from_slice(&figure.to_be_bytes());
+        [call.cost, micros(call.hold), micros(call.now.unwrap_or_default())].into_iter().for_each(&mut add);
+        rules.iter().flat_map(|rule| self.store.figures(*rule)).for_each(add);
+        request
     }
 }
 
@@ -110,17 +115,25 @@ impl Scripted {
 
 impl FromRedisValue for Reply {
     fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
-        let reply: Vec<u64> = Vec::from_redis_value(value)?;
-        let (&[granted, retry, at, rule], more) = reply
-            .split_first_chunk()
-            .ok_or_else(|| ParsingError::from(format!("{} numbers in place of 4 or more", reply.len())))?;
         let us = Nanos::from_micros;
+        if let Value::Int(number) = value {
+            let (granted, retry) = (number.max(0).unsigned_abs(), number.min(0).unsigned_abs());
+            let at = Nanos::ZERO;
+            return Ok(Self { granted, retry_after: us(retry), at, rule: 0, ahead: None, figures: None });
+        }
+        let packed: Vec<u8> = Vec::from_redis_value(value)?;
+        let (words, rest) = packed.as_chunks();
+        let reply: Vec<u64> = words.iter().map(|word| u64::from_be_bytes(*word)).collect();
+        let strange = || ParsingError::from(format!("a reply of {} bytes", packed.len()));
+        let (&[granted, retry, at, rule], more) = reply.split_first_chunk().ok_or_else(strange)?;
         let (ahead, figures) = match *more {
+            _ if !rest.is_empty() => return Err(strange()),
+            [] => (None, None),
             [ahead] => (Some(us(ahead)), None),
             [left, next, reset] => {
                 (Some(us(if left > 0 { 0 } else { next })), Some((left, us(next), us(reset))))
             }
-            _ => (None, None),
+            _ => return Err(strange()),
         };
         Ok(Self {
             granted,

@@ -30,9 +30,9 @@ mod model;
 
 use std::collections::VecDeque;
 
-use tollgate::Nanos;
+use tollgate::{Nanos, Rule};
 
-use crate::{By, Failure, Reply, Report, keyed::Idle};
+use crate::{BuildError, By, Failure, Reply, Report, keyed::Idle};
 
 /// What is switched on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -151,6 +151,19 @@ fn aged(reply: &Reply, age: Nanos) -> Reply {
         at: reply.at + age,
         figures: reply.figures.map(|(units, next, reset)| (units, left(next), left(reset))),
         ..*reply
+    }
+}
+
+// === impl Lease ===
+
+impl Lease {
+    /// Refuses a hold longer than the shortest window.
+    pub(crate) fn validate(self, rules: &[Rule]) -> Result<(), BuildError> {
+        let max = rules.iter().map(|rule| rule.window).min().unwrap_or(self.hold);
+        if self.hold > max {
+            return Err(BuildError::Span { of: "lease", got: self.hold.into(), max: max.into() });
+        }
+        Ok(())
     }
 }
 
@@ -293,7 +306,8 @@ impl<W> Desk<W> {
         let ahead = tiers.lease.map_or(0, |lease| self.demand.expected().min(lease.most));
         let report = if std::mem::take(&mut self.figures) {
             Report::Figures
-        } else if tiers.cache.is_some() {
+        } else if tiers.cache.is_some() || tiers.lease.is_some() {
+            // When the order was judged is what a leased unit's record is told from.
             Report::Ahead
         } else {
             Report::Nothing

@@ -1,5 +1,8 @@
 //! How many instances share a limit, and each one's portion of it.
 
+#[cfg(test)]
+mod model;
+
 use std::{
     sync::{
         Arc,
@@ -39,22 +42,32 @@ pub const fn portion(limit: u64, index: u32, count: u32) -> u64 {
     }
 }
 
-/// The most that instances can give together in any window during which each of them changes once, at a time of its own,
-/// from being one of `from` to being one of `to`: each gives no more than the larger of its two portions.
+/// The most that instances can give together in any window while their number goes from `from` to `to`: some leave or some
+/// join, and each sees it once, at a time of its own.
+///
+/// An instance gives no more than the larger of its two portions, and one that is not there gives nothing. Who leaves or
+/// joins may move the others up or down by a place, so the portions before, largest first, are paired with those after,
+/// smallest first: no other pairing gives more. (One that is replaced by another is a departure and an arrival.)
 ///
 /// # Examples
 /// ```
 /// use tollgate_redis::change_bound;
 ///
-/// assert_eq!(change_bound(10, 3, 4), 4 + 3 + 3 + 2);
-/// assert_eq!(change_bound(10, 4, 3), 4 + 3 + 3 + 2);
+/// // 4, 3, 3 and nothing before; 2, 2, 3, 3 after.
+/// assert_eq!(change_bound(10, 3, 4), 4 + 3 + 3 + 3);
+/// assert_eq!(change_bound(10, 4, 3), 3 + 3 + 3 + 4);
 /// assert_eq!(change_bound(10, 3, 3), 10);
 /// ```
 pub const fn change_bound(limit: u64, from: u32, to: u32) -> u64 {
+    if from == to {
+        return limit;
+    }
+    let most = if from > to { from } else { to };
     let (mut sum, mut index) = (0, 0);
-    while index < from || index < to {
+    while index < most {
+        let place = most - 1 - index;
         let before = if index < from { portion(limit, index, from) } else { 0 };
-        let after = if index < to { portion(limit, index, to) } else { 0 };
+        let after = if place < to { portion(limit, place, to) } else { 0 };
         sum += if before > after { before } else { after };
         index += 1;
     }

@@ -60,7 +60,8 @@ pub struct Limiter<C> {
 pub(crate) struct Parts {
     pub(crate) store: Store,
     pub(crate) keys: Keys,
-    pub(crate) rules: Vec<Rule>,
+    /// How many there are, whatever they become.
+    pub(crate) rules: usize,
     pub(crate) tiers: Tiers,
     pub(crate) coarse: Option<u64>,
     pub(crate) local: Option<Local>,
@@ -124,11 +125,11 @@ impl Limiter<()> {
 }
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> Limiter<C> {
-    pub(crate) fn new(connection: C, parts: Parts) -> Self {
+    pub(crate) fn new(connection: C, rules: Vec<Rule>, parts: Parts) -> Self {
         let inner = Inner {
             connection,
             scripted: Scripted::new(parts.store),
-            rules: RwLock::new(parts.rules.clone().into()),
+            rules: RwLock::new(rules.into()),
             parts,
             epoch: AtomicU64::new(0),
             counters: Counters::default(),
@@ -192,25 +193,41 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Limiter<C> {
         done.map_err(|failure| inner.unavailable(failure))
     }
 
-    /// Replaces the limits, in the order of the rules. Calls that begin later are judged by the new ones, and the use so far
-    /// counts; a limit of 0 refuses everything from now on, whether the server answers or not. Other instances keep theirs
-    /// until they are told. (Another window is another rule: build it under another name.)
+    /// Replaces the limits, in the order of the rules, and leaves the windows: see [`set_rules`](Limiter::set_rules).
     ///
     /// # Errors
-    /// A number of limits other than that of the rules, or a limit that could not have been built.
+    /// As [`set_rules`](Limiter::set_rules).
     pub fn set_limits(&self, limits: &[u64]) -> Result<(), BuildError> {
-        let parts = &self.inner.parts;
-        if limits.len() != parts.rules.len() {
-            return Err(BuildError::Rules { got: limits.len(), max: parts.rules.len() });
+        let rules = self.rules();
+        if limits.len() != rules.len() {
+            return Err(BuildError::Rules { got: limits.len(), max: rules.len() });
         }
         let changed = |(rule, &limit): (&Rule, &u64)| Rule { limit, ..*rule };
-        let rules: Vec<Rule> = parts.rules.iter().zip(limits).map(changed).collect();
+        self.set_rules(&rules.iter().zip(limits).map(changed).collect::<Vec<_>>())
+    }
+
+    /// Replaces limits and windows, in the order of the rules. Calls that begin later are judged by the new ones, and the use
+    /// so far counts; a limit of 0 refuses everything from now on, whether the server answers or not. Other instances keep
+    /// theirs until they are told.
+    ///
+    /// A shorter window holds at once. A longer one looks back as far as units are kept: for one old window after they
+    /// were taken, and [`Store::Ring`] keeps the newest `limit` units longer, until the key dies. [`Store::Gcra`] keeps the
+    /// time until its bucket is empty, whatever a unit takes from now on.
+    ///
+    /// # Errors
+    /// A number of rules other than before, or a rule that could not have been built. Then nothing has changed.
+    pub fn set_rules(&self, rules: &[Rule]) -> Result<(), BuildError> {
+        let parts = &self.inner.parts;
+        if rules.len() != parts.rules {
+            return Err(BuildError::Rules { got: rules.len(), max: parts.rules });
+        }
         rules.iter().try_for_each(|rule| parts.store.validate(*rule))?;
-        if let Some(local) = &parts.local {
-            local.validate(&rules)?;
+        parts.tiers.lease.map_or(Ok(()), |lease| lease.validate(rules))?;
+        if parts.local.is_some() {
+            Local::validate(rules)?;
         }
         *self.inner.rules.write().unwrap_or_else(PoisonError::into_inner) = rules.into();
-        // Only now: whoever takes a ticket of the new epoch reads the new limits.
+        // Only now: whoever takes a ticket of the new epoch reads the new rules.
         self.inner.forget(|desks, epoch| desks.for_each(|desk| desk.forget(epoch)));
         Ok(())
     }
@@ -328,7 +345,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
             return Some(Outcome::whole(cost, Err(denied), By::Capacity));
         }
         let (percent, local) = (self.parts.coarse?, self.parts.local.as_ref()?);
-        let coarse: Vec<u64> = rules.iter().map(|rule| self.coarse(rule.limit, percent)).collect();
+        let coarse: Vec<Rule> =
+            rules.iter().map(|rule| Rule { limit: self.coarse(rule.limit, percent), ..*rule }).collect();
         let least = if mode == Mode::Part { 1 } else { cost };
         let denied = local.decide(id, Mode::Peek, least, &coarse, self.now()).1.err()?;
         Some(Outcome::whole(cost, Err(denied), By::Coarse))
@@ -459,7 +477,7 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
         if let Some(local) = &self.parts.local
             && outcome.granted > 0
         {
-            local.note(ask.id, outcome.granted, self.now());
+            local.note(ask.id, outcome.granted, &self.rules(), self.now());
         }
     }
 
@@ -474,8 +492,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
         }
         match (self.parts.on_failure, &self.parts.local) {
             (OnFailure::Local, Some(local)) => {
-                let parts: Vec<u64> =
-                    rules.iter().map(|rule| self.parts.instances.portion(rule.limit)).collect();
+                let portion = |rule: &Rule| Rule { limit: self.parts.instances.portion(rule.limit), ..*rule };
+                let parts: Vec<Rule> = rules.iter().map(portion).collect();
                 let (granted, decision) = local.decide(id, mode, cost, &parts, self.now());
                 Ok(Outcome { granted, decision, by: By::Local })
             }

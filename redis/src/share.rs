@@ -65,8 +65,9 @@ impl Share {
         let outcome = match self.capacity.as_ref().map(|capacity| capacity(cost)) {
             Some(Err(denied)) => Outcome::whole(cost, Err(denied), By::Capacity),
             _ => {
-                let (granted, decision) =
-                    self.local.decide(id.as_ref(), Mode::Take, cost, &self.portions(), now);
+                let parts = self.rules.iter().zip(self.portions());
+                let parts: Vec<Rule> = parts.map(|(rule, limit)| Rule { limit, ..*rule }).collect();
+                let (granted, decision) = self.local.decide(id.as_ref(), Mode::Take, cost, &parts, now);
                 Outcome { granted, decision, by: By::Local }
             }
         };

@@ -45,6 +45,17 @@ pub enum Store {
     },
 }
 
+/// The text of a script: what all begin with, the parts of its store, what all end with.
+macro_rules! lua {
+    ($($part:literal),+) => {
+        concat!(
+            include_str!("lua/open.lua"),
+            $(include_str!(concat!("lua/", $part, ".lua")),)+
+            include_str!("lua/decide.lua")
+        )
+    };
+}
+
 /// Parts of a microsecond in which GCRA's interval is counted.
 const PARTS: u128 = 1 << 20;
 
@@ -117,39 +128,11 @@ impl Store {
 
     pub(crate) fn script(self) -> Script {
         Script::new(match self {
-            Self::Ring => {
-                concat!(
-                    include_str!("lua/open.lua"),
-                    include_str!("lua/ring.lua"),
-                    include_str!("lua/decide.lua")
-                )
-            }
-            Self::Zset => {
-                concat!(
-                    include_str!("lua/open.lua"),
-                    include_str!("lua/zset.lua"),
-                    include_str!("lua/decide.lua")
-                )
-            }
-            Self::Counter { .. } => concat!(
-                include_str!("lua/open.lua"),
-                include_str!("lua/buckets.lua"),
-                include_str!("lua/counter.lua"),
-                include_str!("lua/decide.lua")
-            ),
-            Self::TwoWindow => concat!(
-                include_str!("lua/open.lua"),
-                include_str!("lua/buckets.lua"),
-                include_str!("lua/two_window.lua"),
-                include_str!("lua/decide.lua")
-            ),
-            Self::Gcra { .. } => {
-                concat!(
-                    include_str!("lua/open.lua"),
-                    include_str!("lua/gcra.lua"),
-                    include_str!("lua/decide.lua")
-                )
-            }
+            Self::Ring => lua!("ring_one", "expire", "ring"),
+            Self::Zset => lua!("expire", "zset"),
+            Self::Counter { .. } => lua!("expire", "buckets", "counter"),
+            Self::TwoWindow => lua!("expire", "buckets", "two_window"),
+            Self::Gcra { .. } => lua!("expire", "gcra"),
         })
     }
 }

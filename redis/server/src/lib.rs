@@ -27,10 +27,39 @@ impl Server {
     /// With more options of the server's, as on its command line.
     pub async fn with(options: &[&'static str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let child = spawn(&folder, options);
+        let child = spawn("redis-server", &[], &folder, options);
         let server = Self { child, folder, options: options.to_vec() };
         server.wait().await;
         server
+    }
+
+    /// Under callgrind, which counts the instructions of what [`counted`](Server::counted) encloses.
+    pub async fn under_callgrind() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!("--callgrind-out-file={}", folder.path().join("counts").display());
+        let callgrind = ["--tool=callgrind", "--instr-atstart=no", &file, "redis-server"];
+        // Its own chores, ten times a second of a machine that is slowed down, would be counted too.
+        let options = ["--hz", "1", "--dynamic-hz", "no"];
+        let child = spawn("valgrind", &callgrind, &folder, &options);
+        let server = Self { child, folder, options: options.to_vec() };
+        server.wait().await;
+        server
+    }
+
+    /// Instructions of the server's while `work` is done. Once for each server.
+    pub async fn counted(&self, work: impl Future<Output = ()>) -> u64 {
+        let control = |arguments: &[&str]| {
+            let pid = self.child.id().to_string();
+            let done = Command::new("callgrind_control").args(arguments).arg(pid).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        };
+        control(&["--instr=on"]);
+        control(&["--zero"]);
+        work.await;
+        control(&["--dump"]);
+        let counts = std::fs::read_to_string(self.folder.path().join("counts.1")).unwrap();
+        let totals = counts.lines().find_map(|line| line.strip_prefix("totals: "));
+        totals.expect("callgrind writes a line of totals").trim().parse().unwrap()
     }
 
     /// Its socket.
@@ -81,7 +110,7 @@ impl Server {
 
     /// Starts it again on the same socket, with nothing in memory.
     pub async fn restart(&mut self) {
-        self.child = spawn(&self.folder, &self.options);
+        self.child = spawn("redis-server", &[], &self.folder, &self.options);
         self.wait().await;
     }
 
@@ -124,15 +153,18 @@ impl Drop for Server {
     }
 }
 
-fn spawn(folder: &TempDir, options: &[&str]) -> Child {
+/// Starts `program`, which is the server's or, with `before` its own arguments, one that runs it.
+fn spawn(program: &str, before: &[&str], folder: &TempDir, options: &[&str]) -> Child {
     let path = folder.path();
-    Command::new("redis-server")
+    Command::new(program)
+        .args(before)
         .args(["--port", "0", "--unixsocketperm", "700", "--save", "", "--appendonly", "no", "--unixsocket"])
         .arg(path.join("r.sock"))
         .arg("--dir")
         .arg(path)
         .args(options)
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
-        .expect("redis-server starts: it is installed by ci/test.sh")
+        .unwrap_or_else(|error| panic!("{program}, which ci/test.sh installs, does not start: {error}"))
 }

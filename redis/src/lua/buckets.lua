@@ -4,7 +4,7 @@ local FORMAT, HEADER, TAG = '>c8I8I8I8I8I4', 44, 'tg.bkts1'
 
 local function buckets(key, width, k)
   local old, old_width, newest, clock, mark = {}, width, 0, 0, 0
-  local state = redis.call('GET', key) or ''
+  local state = call('GET', key) or ''
   if #state >= HEADER and string.sub(state, 1, 8) == TAG then
     local _, last
     _, old_width, newest, clock, mark, last = struct.unpack(FORMAT, state)
@@ -32,7 +32,7 @@ local function buckets(key, width, k)
     local gone = (self.newest + k + 1) * width
     local renew = gone > mark
     if renew then mark = gone + (k - 1) * width end
-    redis.call('SETRANGE', key, 0, struct.pack(FORMAT, TAG, width, self.newest, eff, mark, k)
+    call('SETRANGE', key, 0, struct.pack(FORMAT, TAG, width, self.newest, eff, mark, k)
       .. struct.pack('>' .. string.rep('I4', k + 1), unpack(counts, 0, k)))
     if renew then expire(key, mark) end
   end

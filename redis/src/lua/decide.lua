@@ -1,10 +1,10 @@
--- Opens every key, judges all limits at one time, takes from all or from none. Replies {granted, retry, time judged, rule}
--- and what the report asks for: AHEAD {until one more fits}, FIGURES {left, until more is left, until nothing is charged}.
+-- Opens every key, judges all limits at one time, takes from all or from none. Replies, packed: granted, retry, time judged,
+-- rule, and what the report asks for: AHEAD until one more fits; FIGURES left, until more is left, until nothing is charged.
+-- All or nothing and no report: a number, units granted or the wait made negative; packing costs as much as a command.
 local limits, rules = {}, {}
 for i, key in ipairs(KEYS) do
-  local a = 5 + (i - 1) * 3
-  limits[i] = tonumber(ARGV[a + 1])
-  rules[i] = open(key, limits[i], tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3]))
+  local a, b, c = struct.unpack('>I8I8I8', ARGV[1], 4 + i * 24)
+  limits[i], rules[i] = a, open(key, a, b, c)
 end
 assert(cost <= math.min(unpack(limits)), 'cost above the limit')
 
@@ -35,8 +35,12 @@ if granted > 0 and mode ~= PEEK then
 end
 if retry > 0 and mode == PART then retry, which = wait(1) end
 
-if report == NOTHING then return { granted, retry, eff, which - 1 } end
-if report == AHEAD then return { granted, retry, eff, which - 1, math.min(unpack(limits)) > 0 and wait(1) or 0 } end
+if report == NOTHING and mode ~= PART then return retry > 0 and -retry or granted end
+if report == NOTHING then return struct.pack('>I8I8I8I8', granted, retry, eff, which - 1) end
+if report == AHEAD then
+  local ahead = math.min(unpack(limits)) > 0 and wait(1) or 0
+  return struct.pack('>I8I8I8I8I8', granted, retry, eff, which - 1, ahead)
+end
 
 local left, tightest = math.huge, 1
 for i, rule in ipairs(rules) do
@@ -48,4 +52,5 @@ for i, rule in ipairs(rules) do
   reset_after = math.max(reset_after, rule.wait(limits[i]))
   if left + 1 > limits[i] then grows = false else next_after = math.max(next_after, rule.wait(left + 1)) end
 end
-return { granted, retry, eff, (retry > 0 and which or tightest) - 1, left, grows and next_after or 0, reset_after }
+return struct.pack('>I8I8I8I8I8I8I8', granted, retry, eff, (retry > 0 and which or tightest) - 1,
+  left, grows and next_after or 0, reset_after)

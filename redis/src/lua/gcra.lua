@@ -4,7 +4,7 @@ local FORMAT, SIZE, TAG, PARTS = '>c8I8I4', 20, 'tg.gcra1', 1048576
 
 local function open(key, B, Ius, Ifr)
   local tus, tfr = 0, 0
-  local state = redis.call('GETRANGE', key, 0, SIZE - 1)
+  local state = call('GETRANGE', key, 0, SIZE - 1)
   if #state == SIZE and string.sub(state, 1, 8) == TAG then
     local _
     _, tus, tfr = struct.unpack(FORMAT, state)
@@ -44,7 +44,7 @@ local function open(key, B, Ius, Ifr)
     local us, fr = base()
     local gus, gfr = times(g)
     tus, tfr = us + gus + math.floor((fr + gfr) / PARTS), (fr + gfr) % PARTS
-    redis.call('SETRANGE', key, 0, struct.pack(FORMAT, TAG, tus, tfr))
+    call('SETRANGE', key, 0, struct.pack(FORMAT, TAG, tus, tfr))
     expire(key, tus + 1)
   end
   return self

@@ -4,7 +4,7 @@ local CHUNK = 1000                            -- members added by one command: L
 
 local function open(key, L, W)
   local sequence = 0
-  local newest = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+  local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')
   if newest[1] then
     sequence = struct.unpack('>I8', newest[1])
     eff = math.max(eff, tonumber(newest[2]))
@@ -13,14 +13,14 @@ local function open(key, L, W)
   local self = {}
   function self.wait(m)
     local rank = m - L - 1                    -- from the end
-    local unit = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
+    local unit = call('ZRANGE', key, rank, rank, 'WITHSCORES')
     return unit[2] and math.max(0, tonumber(unit[2]) + W - eff) or 0
   end
   function self.free()
-    return math.max(0, L - redis.call('ZCOUNT', key, string.format('(%.0f', eff - W), '+inf'))
+    return math.max(0, L - call('ZCOUNT', key, string.format('(%.0f', eff - W), '+inf'))
   end
   function self.take(g)
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', eff - W)
+    call('ZREMRANGEBYSCORE', key, '-inf', eff - W)
     local added = 0
     for first = 1, g, CHUNK do
       local members = {}
@@ -28,7 +28,7 @@ local function open(key, L, W)
         members[#members + 1] = eff
         members[#members + 1] = struct.pack('>I8', sequence + i)
       end
-      added = added + redis.call('ZADD', key, 'NX', unpack(members))
+      added = added + call('ZADD', key, 'NX', unpack(members))
     end
     assert(added == g, 'a unit fell on a member that was there')
     expire(key, eff + W)

@@ -125,6 +125,55 @@ async fn limits_change_while_in_use() {
 }
 
 #[tokio::test]
+async fn windows_change_while_in_use() {
+    let server = Server::start().await;
+    for store in STORES {
+        let name = name(store);
+        let limiter = patient(Limiter::builder(name, 5, HOUR).store(store)).cache_refusals(MINUTE);
+        let limiter = limiter.build(manager(&server.url())).unwrap();
+        assert_eq!(admitted(&limiter, "a", 9).await, 5);
+        limiter.set_rules(&[Rule::new(5, 24 * HOUR)]).unwrap();
+        // A bucket keeps its time until it is empty: an hour, in which a day drips a twenty-fourth of it.
+        let left = if matches!(store, Store::Gcra { .. }) { 4 } else { 0 };
+        assert_eq!(admitted(&limiter, "a", 9).await, left, "{store:?}: a longer window holds what is there");
+        limiter.set_rules(&[Rule::new(5, Duration::from_millis(1))]).unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        if !matches!(store, Store::Gcra { .. } | Store::Counter { .. } | Store::TwoWindow) {
+            assert!(admitted(&limiter, "a", 1).await == 1, "{store:?}: a shorter window holds at once");
+        }
+        assert_eq!(limiter.rules()[..], [Rule::new(5, Duration::from_millis(1))]);
+        let odd = Rule::new(5, Duration::from_nanos(1_500));
+        assert!(limiter.set_rules(&[odd]).is_err() && limiter.set_rules(&[]).is_err());
+    }
+    let leased = patient(Limiter::builder("leased", 5, HOUR)).lease(MINUTE, 5);
+    let leased = leased.build(manager(&server.url())).unwrap();
+    let error = leased.set_rules(&[Rule::new(5, SECOND)]).unwrap_err().to_string();
+    assert_eq!(error, "lease 60s is not between 1us and 1s");
+}
+
+/// Deployed one instance after the other with another window under the old name: a ring keeps every unit for both.
+#[tokio::test]
+async fn two_windows_on_one_ring() {
+    let server = Server::start().await;
+    let short = patient(Limiter::builder("api", 5, Duration::from_millis(200)));
+    let long = patient(Limiter::builder("api", 20, HOUR));
+    let (short, long) =
+        (short.build(manager(&server.url())).unwrap(), long.build(manager(&server.url())).unwrap());
+    assert_eq!(admitted(&long, "a", 1).await, 1);
+    let mut total = 1;
+    for _ in 0..4 {
+        total += admitted(&short, "a", 3).await;
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    assert_eq!(
+        admitted(&long, "a", 30).await,
+        20 - total,
+        "what the short window let go counts in the long one"
+    );
+    assert!(server.ask::<i64>(&["PTTL", "tollgate:{a}:api"]).await > 3_600_000);
+}
+
+#[tokio::test]
 async fn the_machine_s_own_capacity_is_asked_first_and_named() {
     let server = Server::start().await;
     let own = tollgate::Limiter::precise(Log::builder(3, HOUR).build().unwrap());

@@ -1,5 +1,5 @@
 //! Every store against the oracle through the real client: waits and figures to the microsecond, over random limits,
-//! costs, holds, clock steps in both directions and limits changed inside a window.
+//! costs, holds, clock steps in both directions, and limits and windows changed inside a window.
 
 use redis::aio::MultiplexedConnection;
 use tollgate::{Nanos, Rule};
@@ -15,8 +15,13 @@ use crate::{
 const CALLS: usize = 200;
 const SIDE_BY_SIDE: u64 = 16;
 
+/// Rings of a block or less, and of several blocks.
+const SMALL: [u64; 3] = [12, 12, 70];
+
 struct Traffic {
     store: Store,
+    /// The largest limits, one of which is each history's.
+    most: [u64; 3],
     holds: bool,
     changes: bool,
 }
@@ -27,8 +32,9 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
     let rules = 1 + random.below(3) as usize;
     let keys: Vec<Vec<u8>> = (0..rules).map(|i| format!("{{{seed}}}:{i}").into_bytes()).collect();
     let unit = random.pick(&[1, 7, 1_000, 250_000, 60_000_000]);
+    let most = random.pick(&traffic.most);
     let mut limits: Vec<Limit> = (0..rules)
-        .map(|_| Limit { limit: 1 + random.below(12), window: unit * (1 + random.below(20)) })
+        .map(|_| Limit { limit: 1 + random.below(most), window: unit * (1 + random.below(20)) })
         .collect();
     let longest = limits.iter().map(|limit| limit.window).max().unwrap();
     let mut oracle = Oracle::new(traffic.store, rules);
@@ -38,14 +44,20 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
         now += match random.below(40) {
             0 => longest * 3,
             1..=8 => 0,
-            _ => random.below(longest / 3 + 2),
+            _ => random.below(longest * 4 / most.min(70) + 2),
         };
         if random.once_in(25) {
             now -= random.below(longest + 1);
         }
         if traffic.changes && random.once_in(15) {
             let changed = random.below(rules as u64) as usize;
-            limits[changed].limit = random.below(14);
+            // A bucket of nothing, whose clock ran back, has figures of no meaning; f037 asks it.
+            let low = u64::from(matches!(traffic.store, Store::Gcra { .. }));
+            limits[changed].limit = low + random.below(most + 2 - low);
+        }
+        if traffic.changes && random.once_in(15) {
+            let changed = random.below(rules as u64) as usize;
+            limits[changed].window = unit * (1 + random.below(20));
         }
         let least = limits.iter().map(|limit| limit.limit).min().unwrap();
         let cost = if random.once_in(2) { least.min(1) } else { random.below(least + 1) };
@@ -61,12 +73,13 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
         let expected = oracle.call(&limits, mode, cost, hold, now);
 
         let context = format!("seed {seed} step {step} {call:?} {limits:?}\n{reply:?}\n{expected:?}");
+        let told = report != Report::Nothing || mode == Mode::Part;
         assert_eq!(
             (reply.granted, reply.retry_after, reply.at),
-            (expected.granted, us(expected.retry), us(expected.at)),
+            (expected.granted, us(expected.retry), if told { us(expected.at) } else { Nanos::ZERO }),
             "{context}"
         );
-        if report == Report::Figures || reply.retry_after > Nanos::ZERO {
+        if report == Report::Figures || told && reply.retry_after > Nanos::ZERO {
             assert_eq!(reply.rule, expected.rule, "{context}");
         }
         if report == Report::Figures {
@@ -104,27 +117,42 @@ async fn differential(traffic: Traffic, histories: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ring_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::Ring, holds: true, changes: true }, 500).await;
+    differential(Traffic { store: Store::Ring, most: SMALL, holds: true, changes: true }, 500).await;
+}
+
+/// So many records that the search for the first one in the window guesses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ring_of_thousands_answers_as_the_definitions_do() {
+    let most = [400, 2_000, 9_000];
+    differential(Traffic { store: Store::Ring, most, holds: true, changes: true }, 80).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zset_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::Zset, holds: false, changes: true }, 140).await;
+    differential(Traffic { store: Store::Zset, most: SMALL, holds: false, changes: true }, 140).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counter_answers_as_the_definitions_do() {
     for buckets in [1, 3, 16] {
-        differential(Traffic { store: Store::Counter { buckets }, holds: false, changes: true }, 50).await;
+        differential(
+            Traffic { store: Store::Counter { buckets }, most: SMALL, holds: false, changes: true },
+            50,
+        )
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_window_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::TwoWindow, holds: false, changes: true }, 140).await;
+    differential(Traffic { store: Store::TwoWindow, most: SMALL, holds: false, changes: true }, 140).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gcra_answers_as_the_definitions_do() {
-    differential(Traffic { store: Store::Gcra { burst: None }, holds: false, changes: false }, 140).await;
+    differential(
+        Traffic { store: Store::Gcra { burst: None }, most: SMALL, holds: false, changes: true },
+        140,
+    )
+    .await;
 }

@@ -262,6 +262,29 @@ async fn f082_lives_are_in_the_unit_that_is_meant() {
     assert!(life > 60_000 && life <= 131_000, "two windows, the hold and a second: {life}");
 }
 
+/// However many admissions come, each in time before the key would die, its newest record is there for a window.
+#[tokio::test]
+async fn f088_a_key_lives_as_long_as_its_newest_record() {
+    let server = Server::start().await;
+    let window = Duration::from_millis(400);
+    for store in STORES {
+        let name = name(store);
+        let limiter = patient(Limiter::builder(&name, 1_000, window).store(store));
+        let limiter = limiter.build(manager(&server.url())).unwrap();
+        let (mut connection, key) = (server.connection().await, format!("tollgate:{{a}}:{name}"));
+        for call in 0..24 {
+            let start = std::time::Instant::now();
+            assert!(limiter.try_acquire("a", 1).await.unwrap().admitted);
+            let life: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
+            let passed = start.elapsed().as_millis() as i64;
+            // A bucket of GCRA's drains in no time.
+            let least = if matches!(store, Store::Gcra { .. }) { -2 } else { 399 - passed };
+            assert!(life >= least, "{store:?} call {call}: {life} ms, {passed} ms after it");
+            tokio::time::sleep(window / 12).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn f083_a_hit_does_not_push_the_end_of_the_window_away() {
     let server = Server::start().await;

@@ -16,6 +16,10 @@ struct History {
     admitted: Vec<(u64, u64, u64)>,
     newest_record: u64,
     newest_judged: u64,
+    /// Ring: the largest limit so far, and how many of the newest units are remembered.
+    capacity: u64,
+    /// Counts by buckets: how wide they were at the last admission, as after a change a unit may be anywhere in its bucket.
+    width: u64,
     /// GCRA: when the bucket would be empty, in 2^-20 us.
     empty_at: u128,
     /// GCRA, in the call at hand: the clock ran back so far that nothing is given before this.
@@ -103,10 +107,16 @@ impl Oracle {
     }
 
     fn record(&mut self, limits: &[Limit], units: u64, at: u64, hold: u64) {
+        let store = self.store;
         for (history, limit) in self.histories.iter_mut().zip(limits) {
+            history.forget(store, *limit, at);
             history.newest_record = history.newest_record.max(at + hold);
             history.newest_judged = at;
             history.admitted.push((at, history.newest_record, units));
+            if store == Store::Ring {
+                history.capacity = history.capacity.max(limit.limit);
+                history.overwrite();
+            }
             history.empty_at =
                 history.empty_at.max(u128::from(at) * PARTS) + interval(*limit) * u128::from(units);
         }
@@ -115,18 +125,14 @@ impl Oracle {
     /// Units that rule `i` could still take at `t`.
     fn one_free(&self, i: usize, limit: Limit, t: u64) -> u64 {
         let history = &self.histories[i];
+        let width = width(self.store, limit);
         let sum = |inside: &dyn Fn(u64, u64) -> bool| -> u64 {
-            history
-                .admitted
-                .iter()
-                .filter(|(at, record, _)| inside(*at, *record))
-                .map(|(_, _, units)| units)
-                .sum()
+            let counted = |(at, record, _): &&(u64, u64, u64)| inside(history.moved(*at, width), *record);
+            history.admitted.iter().filter(counted).map(|(_, _, units)| units).sum()
         };
         let Limit { limit, window } = limit;
         match self.store {
             Store::Counter { buckets } => {
-                let width = window.div_ceil(buckets.into());
                 limit.saturating_sub(sum(&|at, _| at / width + u64::from(buckets) >= t / width))
             }
             Store::TwoWindow => {
@@ -185,6 +191,51 @@ impl Oracle {
         let waits: Vec<u64> = (0..limits.len()).map(|i| self.one_wait(i, limits[i], m, at)).collect();
         let longest = *waits.iter().max().unwrap();
         (longest, waits.iter().position(|&wait| wait == longest).unwrap())
+    }
+}
+
+impl History {
+    /// Lets go of what the store does not keep, in an admission at `now` under `limit`.
+    fn forget(&mut self, store: Store, limit: Limit, now: u64) {
+        match store {
+            Store::Zset => self.admitted.retain(|(_, record, _)| record + limit.window > now),
+            Store::Counter { .. } | Store::TwoWindow => {
+                let width = width(store, limit);
+                let buckets = if let Store::Counter { buckets } = store { buckets.into() } else { 1 };
+                let mut admitted = std::mem::take(&mut self.admitted);
+                admitted.iter_mut().for_each(|(at, _, _)| *at = self.moved(*at, width));
+                admitted.retain(|(at, _, _)| at / width + buckets >= now / width);
+                (self.admitted, self.width) = (admitted, width);
+            }
+            _ => {}
+        }
+    }
+
+    /// A ring's newest units take the place of the oldest.
+    fn overwrite(&mut self) {
+        let mut younger: u64 = self.admitted.iter().map(|(_, _, units)| units).sum();
+        self.admitted.retain_mut(|(_, _, units)| {
+            younger -= *units;
+            *units = (*units).min(self.capacity.saturating_sub(younger));
+            *units > 0
+        });
+    }
+
+    /// A unit's time in buckets of `width`: after a change, the latest that it can be.
+    fn moved(&self, at: u64, width: u64) -> u64 {
+        if width == 0 || width == self.width {
+            return at;
+        }
+        ((at / self.width + 1) * self.width - 1).min(self.newest_judged)
+    }
+}
+
+/// How wide a bucket is; 0 without buckets.
+fn width(store: Store, limit: Limit) -> u64 {
+    match store {
+        Store::Counter { buckets } => limit.window.div_ceil(buckets.into()),
+        Store::TwoWindow => limit.window,
+        _ => 0,
     }
 }
 

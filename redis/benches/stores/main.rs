@@ -5,79 +5,23 @@
 //!
 //! Run as a test (without `--bench`) everything happens once, in small. Servers are started on sockets in temporary folders.
 
+mod asker;
+mod counts;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use redis::aio::{ConnectionManager, MultiplexedConnection};
+use redis::aio::ConnectionManager;
 use tokio::task::JoinSet;
 use tollgate::{Nanos, Rule};
 use tollgate_redis::{Builder, By, Call, Instances, Limiter, Mode, OnFailure, Report, Scripted, Store};
 use tollgate_redis_server::Server;
 
+use asker::{Asker, KEPT, Kept};
+
 const HOUR: Duration = Duration::from_secs(3_600);
-/// The sorted set as tutorials have it, with members made unique by the caller: the baseline of all ratios.
-const TEXTBOOK: &str = "local t = redis.call('TIME') local now = t[1] * 1000000 + t[2]
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
-local units = tonumber(ARGV[3])
-if redis.call('ZCARD', KEYS[1]) + units > tonumber(ARGV[1]) then return 0 end
-for i = 1, units do redis.call('ZADD', KEYS[1], now, ARGV[4] .. ':' .. i) end
-redis.call('PEXPIRE', KEYS[1], math.ceil(tonumber(ARGV[2]) / 1000)) return units";
-
-/// How a limit is kept: by a store of ours, or by the textbook's script.
-#[derive(Clone, Copy)]
-enum Kept {
-    Ours(Store),
-    Textbook,
-}
-
-const KEPT: [(&str, Kept); 5] = [
-    ("textbook set", Kept::Textbook),
-    ("zset", Kept::Ours(Store::Zset)),
-    ("ring", Kept::Ours(Store::Ring)),
-    ("counter", Kept::Ours(Store::Counter { buckets: 16 })),
-    ("gcra", Kept::Ours(Store::Gcra { burst: None })),
-];
-
-struct Asker {
-    connection: MultiplexedConnection,
-    kept: Kept,
-    scripted: Scripted,
-    textbook: redis::Script,
-    rule: Rule,
-    key: Vec<u8>,
-    name: String,
-    calls: u64,
-}
-
-impl Asker {
-    fn new(connection: MultiplexedConnection, kept: Kept, rule: Rule, name: String) -> Self {
-        let store = if let Kept::Ours(store) = kept { store } else { Store::Ring };
-        let (scripted, textbook) = (Scripted::new(store), redis::Script::new(TEXTBOOK));
-        Self { connection, kept, scripted, textbook, rule, key: b"key".to_vec(), name, calls: 0 }
-    }
-
-    async fn admitted(&mut self, units: u64) -> bool {
-        match self.kept {
-            Kept::Ours(_) => {
-                let report = Report::Nothing;
-                let call = Call { mode: Mode::Take, cost: units, report, hold: Nanos::ZERO, now: None };
-                let keys = std::slice::from_ref(&self.key);
-                self.scripted.call(&mut self.connection, keys, &[self.rule], call).await.unwrap().granted
-                    == units
-            }
-            Kept::Textbook => {
-                self.calls += 1;
-                let member = format!("{}:{}", self.name, self.calls);
-                let mut call = self.textbook.key(self.key.as_slice());
-                call.arg(self.rule.limit).arg(self.rule.window.as_nanos() / 1_000).arg(units).arg(member);
-                call.invoke_async::<u64>(&mut self.connection).await.unwrap() == units
-            }
-        }
-    }
-}
-
 /// CPU seconds of the server's main thread so far.
 async fn cpu(server: &Server) -> f64 {
     let info: String = server.ask(&["INFO", "cpu"]).await;
@@ -85,19 +29,20 @@ async fn cpu(server: &Server) -> f64 {
     main.map(|line| line.split(':').nth(1).unwrap().trim().parse::<f64>().unwrap()).sum()
 }
 
-/// Checks a second, and the server's CPU time for each.
-async fn drive(
-    kept: Kept,
-    rule: Rule,
+/// How to ask: units a call, callers, whether they share a connection, calls in all, and what the answer must be.
+#[derive(Clone, Copy)]
+struct Drive {
     units: u64,
     lanes: usize,
     pipelined: bool,
     checks: usize,
     admit: bool,
-) -> (f64, f64) {
-    let server = Server::start().await;
+}
+
+/// Callers who have asked once, of a limit that is used up if they are to be refused.
+async fn askers(server: &Server, kept: Kept, rule: Rule, drive: Drive) -> Vec<Asker> {
     let shared = server.connection().await;
-    if !admit {
+    if !drive.admit {
         let mut filler = Asker::new(shared.clone(), kept, rule, "fill".into());
         let mut left = rule.limit;
         while left > 0 {
@@ -106,26 +51,37 @@ async fn drive(
         }
     }
     let mut askers = Vec::new();
-    for lane in 0..lanes {
-        let connection = if pipelined { shared.clone() } else { server.connection().await };
+    for lane in 0..drive.lanes {
+        let connection = if drive.pipelined { shared.clone() } else { server.connection().await };
         let mut asker = Asker::new(connection, kept, rule, lane.to_string());
-        assert_eq!(asker.admitted(units).await, admit);
+        assert_eq!(asker.admitted(drive.units).await, drive.admit);
         askers.push(asker);
     }
-    let (cpu_before, start) = (cpu(&server).await, Instant::now());
+    askers
+}
+
+/// All callers at once. Returns them, and how many calls they made.
+async fn ask(askers: Vec<Asker>, drive: Drive) -> (Vec<Asker>, f64) {
+    let Drive { units, lanes, checks, admit, .. } = drive;
     let mut running = JoinSet::new();
     for mut asker in askers {
         running.spawn(async move {
             for _ in 0..checks / lanes {
                 assert_eq!(asker.admitted(units).await, admit, "not the path it names");
             }
+            asker
         });
     }
-    while let Some(done) = running.join_next().await {
-        done.unwrap();
-    }
+    (running.join_all().await, (checks / lanes * lanes) as f64)
+}
+
+/// Checks a second, and the server's CPU time for each.
+async fn drive(kept: Kept, rule: Rule, drive: Drive) -> (f64, f64) {
+    let server = Server::start().await;
+    let askers = askers(&server, kept, rule, drive).await;
+    let (cpu_before, start) = (cpu(&server).await, Instant::now());
+    let (_, done) = ask(askers, drive).await;
     let (took, cpu) = (start.elapsed().as_secs_f64(), cpu(&server).await - cpu_before);
-    let done = (checks / lanes * lanes) as f64;
     (done / took, 1e6 * cpu / done)
 }
 
@@ -144,7 +100,8 @@ async fn checks(full: bool) {
                 let rule = Rule::new(1_000_000, Duration::from_millis(100));
                 // GCRA gives back at its rate: a longer burst keeps it on the path of admissions.
                 let count = if units > 1 { count / 10 } else { count };
-                let (rate, cpu) = drive(kept, rule, units, lanes, pipelined, count, true).await;
+                let (rate, cpu) =
+                    drive(kept, rule, Drive { units, lanes, pipelined, checks: count, admit: true }).await;
                 print!(" {:>16}", format!("{rate:.0} / {cpu:.1}"));
             }
             println!();
@@ -165,7 +122,8 @@ async fn cost(full: bool) {
         let mut runs = vec![Vec::new(); KEPT.len()];
         for _ in 0..rounds {
             for (run, (_, kept)) in runs.iter_mut().zip(KEPT) {
-                run.push(drive(kept, Rule::new(10_000, window), 1, 16, true, count, admit).await.1);
+                let how = Drive { units: 1, lanes: 16, pipelined: true, checks: count, admit };
+                run.push(drive(kept, Rule::new(10_000, window), how).await.1);
             }
         }
         let medians: Vec<f64> = runs
@@ -303,6 +261,9 @@ fn main() {
         names.peek().is_none() || names.any(|chosen| chosen == name)
     };
     tokio::runtime::Runtime::new().unwrap().block_on(async {
+        if chosen("counts") {
+            counts::counts(full).await;
+        }
         if chosen("cost") {
             cost(full).await;
         }
