@@ -52,6 +52,13 @@ impl<C: OfShards> Parts for Parted<C>
 where
     for<'a> On<'a, C>: History,
 {
+    /// That of a shard, marked.
+    const NAME: [u8; 8] = {
+        let mut name = C::NAME;
+        name[7] = b's';
+        name
+    };
+
     type Heads = Word<Until>;
     type Slot = C::Slot;
 

@@ -162,6 +162,8 @@ impl Limits for LiveGcraConfig {
 }
 
 impl Parts for LiveGcraConfig {
+    const NAME: [u8; 8] = *b"livegcra";
+
     type Heads = Word<Tat>;
     type Slot = Tat;
 
