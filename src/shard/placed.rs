@@ -154,27 +154,30 @@ impl<C: OfShards> Copy for Piece<'_, C> {}
 
 #[cfg(test)]
 mod tests {
+    use alloc::{
+        alloc::{Layout, alloc_zeroed, dealloc},
+        vec::Vec,
+    };
     use core::{ptr::NonNull, time::Duration};
-    use std::{alloc, vec::Vec};
 
     use super::*;
     use crate::{Algorithm, Config, ConfigError, STATE_ALIGN};
 
     /// Zeroed memory for a state.
-    struct Memory(NonNull<u8>, alloc::Layout);
+    struct Memory(NonNull<u8>, Layout);
 
     impl Memory {
         fn new(bytes: usize) -> Self {
-            let layout = alloc::Layout::from_size_align(bytes, STATE_ALIGN).unwrap();
+            let layout = Layout::from_size_align(bytes, STATE_ALIGN).unwrap();
             // SAFETY: contract of `alloc_zeroed`: not empty.
-            Self(NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).unwrap(), layout)
+            Self(NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap(), layout)
         }
     }
 
     impl Drop for Memory {
         fn drop(&mut self) {
             // SAFETY: contract of `dealloc`: taken with this layout.
-            unsafe { alloc::dealloc(self.0.as_ptr(), self.1) }
+            unsafe { dealloc(self.0.as_ptr(), self.1) }
         }
     }
 
