@@ -5,9 +5,9 @@ use core::{ptr::NonNull, time::Duration};
 #[cfg(feature = "std")]
 use tollgate::{Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
 use tollgate::{
-    Config, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraConfig, Log, LogBuilder, LogConfig, Pacing,
-    PacingBuilder, Parted, RULES_MAX, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Window, WindowBuilder,
-    WindowConfig,
+    Config, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraBuilder, GcraConfig, Log, LogBuilder,
+    LogConfig, Pacing, PacingBuilder, Parted, RULES_MAX, TwoWindow, TwoWindowBuilder, TwoWindowConfig,
+    Window, WindowBuilder, WindowConfig,
 };
 
 use crate::status::tollgate_status::{self, *};
@@ -58,7 +58,8 @@ pub const TOLLGATE_TEXTBOOK_COVERAGE: u32 = 1;
 pub const TOLLGATE_STATS: u32 = 2;
 /// `TOLLGATE_SAMPLED`: choose by chance.
 pub const TOLLGATE_BERNOULLI: u32 = 4;
-/// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules. `reserved[1]` says how far:
+/// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
+/// `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
 /// see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
 pub const TOLLGATE_LIVE: u32 = 8;
 
@@ -103,7 +104,7 @@ pub struct tollgate_config_t {
     /// bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
     /// `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
     /// (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
-    /// longest now). Else, and the other two: 0.
+    /// longest now); for `TOLLGATE_GCRA` the largest limit per its window (default: that now). Else, and the other two: 0.
     pub reserved: [u64; 4],
 }
 
@@ -144,6 +145,7 @@ pub(crate) enum Life {
     ShardedWindow(WindowBuilder),
     Fixed(FixedBuilder),
     TwoWindow(TwoWindowBuilder),
+    Gcra(GcraBuilder),
 }
 
 /// In the number of a form: it has shards.
@@ -222,10 +224,7 @@ impl tollgate_config_t {
             TOLLGATE_WINDOW => Plan::Window(self.window().config()?),
             TOLLGATE_FIXED => Plan::Fixed(self.fixed().config()?),
             TOLLGATE_TWO_WINDOW => Plan::TwoWindow(self.two_window().config()?),
-            TOLLGATE_GCRA => {
-                let start = Gcra::builder(limit, window).max_cost(cost);
-                Plan::Gcra(if self.burst > 0 { start.burst(self.burst) } else { start }.config()?)
-            }
+            TOLLGATE_GCRA => Plan::Gcra(self.gcra().config()?),
             TOLLGATE_PACING => {
                 let start = Pacing::builder(limit, window).max_cost(cost);
                 Plan::Pacing(if self.burst > 0 { start.queue(self.burst) } else { start })
@@ -272,6 +271,7 @@ impl tollgate_config_t {
             (TOLLGATE_WINDOW, true) => Life::ShardedWindow(self.window()),
             (TOLLGATE_FIXED, false) => Life::Fixed(self.fixed()),
             (TOLLGATE_TWO_WINDOW, false) => Life::TwoWindow(self.two_window()),
+            (TOLLGATE_GCRA, false) => Life::Gcra(self.gcra()),
             _ => return Err(TOLLGATE_E_UNSUPPORTED),
         }))
     }
@@ -314,6 +314,15 @@ impl tollgate_config_t {
         TwoWindow::builder(first.limit, span(first.window_ns)).max_cost(self.cost()).phase(self.phase())
     }
 
+    fn gcra(&self) -> GcraBuilder {
+        let window = span(self.rules[0].window_ns);
+        let mut start = Gcra::builder(self.rules[0].limit, window).max_cost(self.cost());
+        if self.burst > 0 {
+            start = start.burst(self.burst);
+        }
+        if self.reserved[1] > 0 { start.rate_max(self.reserved[1], window) } else { start }
+    }
+
     /// The largest cost.
     fn cost(&self) -> u64 {
         if self.max_cost == 0 { u64::MAX } else { self.max_cost.into() }
@@ -344,7 +353,8 @@ impl tollgate_config_t {
                 || is(&[TOLLGATE_WINDOW, TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL]))
             && (self.burst == 0 || is(&[TOLLGATE_GCRA, TOLLGATE_PACING]))
             && (self.reserved[0] == 0 || has_word)
-            && (self.reserved[1] == 0 || self.is_live() && is(&[TOLLGATE_LOG, TOLLGATE_WINDOW]))
+            && (self.reserved[1] == 0
+                || self.is_live() && is(&[TOLLGATE_LOG, TOLLGATE_WINDOW, TOLLGATE_GCRA]))
             && self.reserved[2..] == [0; 2];
         if valid { Ok(()) } else { Err(TOLLGATE_E_INVALID) }
     }

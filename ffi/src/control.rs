@@ -66,7 +66,7 @@ pub unsafe extern "C" fn tollgate_usage_at(
 /// Errors, which change nothing:
 /// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.
 /// - TOLLGATE_E_INVALID: rules that this limiter can not get; none, or more than `TOLLGATE_MAX_RULES`.
-/// - TOLLGATE_E_UNSUPPORTED: the limiter was made without `TOLLGATE_LIVE`.
+/// - TOLLGATE_E_UNSUPPORTED: the limiter was made without `TOLLGATE_LIVE`, or has a rate.
 ///
 /// Thread-safe; one change at a time: another waits, no other call does.   Allocates: never.   Since ABI 0.
 #[unsafe(no_mangle)]
@@ -88,7 +88,39 @@ pub unsafe extern "C" fn tollgate_set_rules(
             let tollgate_rule_t { limit, window_ns } = unsafe { asked.read() };
             *rule = Rule { limit, window: Nanos::from_nanos(window_ns) };
         }
-        Ok(handle.rewritable().ok_or(TOLLGATE_E_UNSUPPORTED)?.set_rules(list)?)
+        Ok(handle.rewritable().and_then(|it| it.set_rules(list)).ok_or(TOLLGATE_E_UNSUPPORTED)??)
+    })())
+}
+
+/// Replaces rate and burst of a `TOLLGATE_GCRA` limiter that was made with `TOLLGATE_LIVE`, from `now_ns` on. The permits owed,
+/// which were taken and have not drained, are kept, and drain at the new rate. A limit of 0 refuses every cost above 0 until it
+/// is raised again; what is owed drains on as before. A call that overlaps this is judged by the old or by the new, whole; one that begins later by the new.
+///
+/// Errors, which change nothing:
+/// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rate`.
+/// - TOLLGATE_E_INVALID: a rate above the largest (`reserved[1]` of its configuration); a burst or a window that no such limiter
+///   has; a time not below 2^62.
+/// - TOLLGATE_E_UNSUPPORTED: another algorithm, or made without `TOLLGATE_LIVE`.
+///
+/// Thread-safe; one change at a time: another waits, no other call does.   Allocates: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_set_rate_at(
+    limiter: *mut tollgate_limiter_t,
+    rate: *const tollgate_rule_t,
+    burst: u64,
+    now_ns: u64,
+) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let handle = unsafe { Handle::checked(limiter) }?;
+        let rate = place(rate.cast_mut())?;
+        // SAFETY: the contract of this function.
+        let tollgate_rule_t { limit, window_ns } = unsafe { rate.read() };
+        let (rate, now) = (Rule { limit, window: Nanos::from_nanos(window_ns) }, Nanos::from_nanos(now_ns));
+        Ok(handle
+            .rewritable()
+            .and_then(|it| it.set_rate(rate, burst, now))
+            .ok_or(TOLLGATE_E_UNSUPPORTED)??)
     })())
 }
 

@@ -56,7 +56,7 @@ use tollgate::{
 #[cfg(feature = "std")]
 use tollgate::{Compact, Sampled, Wheel};
 #[cfg(feature = "heap")]
-use tollgate::{Fixed, Live, Log, Sharded, TwoWindow, Window};
+use tollgate::{Fixed, Gcra, Live, Log, Sharded, TwoWindow, Window};
 
 use crate::{
     config::{CONFIG_WORDS, Plan, stats_lines, tollgate_config_t},
@@ -541,7 +541,13 @@ impl Handle {
         let window_shards = || self.value::<Live<Sharded<Window>>>(tag).map(|it| it as *mut _);
         let fixed = || self.value::<Live<Fixed>>(tag).map(|it| it as *mut _);
         let two_window = || self.value::<Live<TwoWindow>>(tag).map(|it| it as *mut _);
-        log.or_else(window).or_else(log_shards).or_else(window_shards).or_else(fixed).or_else(two_window)
+        let gcra = || self.value::<Live<Gcra>>(tag).map(|it| it as *mut _);
+        log.or_else(window)
+            .or_else(log_shards)
+            .or_else(window_shards)
+            .or_else(fixed)
+            .or_else(two_window)
+            .or_else(gcra)
     }
 
     /// The same of this one.

@@ -1,8 +1,8 @@
 //! What a limiter may hold: a configuration of the core with a state of it, or what keeps its own memory.
 
 use tollgate::{
-    Algorithm, ByRules, ConfigError, Fixed, FixedConfig, GcraConfig, Live, Log, LogConfig, Pacing, Parted,
-    Rule, Sharded, TwoWindow, TwoWindowConfig, Window, WindowConfig,
+    Algorithm, ConfigError, Fixed, FixedConfig, Gcra, GcraConfig, Live, Log, LogConfig, Nanos, Pacing,
+    Parted, Rule, Sharded, TwoWindow, TwoWindowConfig, Window, WindowConfig,
 };
 #[cfg(feature = "std")]
 use tollgate::{Compact, Sampled, Wheel};
@@ -22,12 +22,33 @@ pub(crate) trait Named {
 
 /// A limiter whose rules may change.
 pub(crate) trait Rewritable: Algorithm {
-    fn set_rules(&self, rules: &[Rule]) -> Result<(), ConfigError>;
+    /// Replaces the rules; `None`: it has a rate.
+    fn set_rules(&self, _rules: &[Rule]) -> Option<Result<(), ConfigError>> {
+        None
+    }
+
+    /// Replaces rate and burst; `None`: it has rules.
+    fn set_rate(&self, _rate: Rule, _burst: u64, _now: Nanos) -> Option<Result<(), ConfigError>> {
+        None
+    }
 }
 
-impl<A: ByRules> Rewritable for Live<A> {
-    fn set_rules(&self, rules: &[Rule]) -> Result<(), ConfigError> {
-        Live::set_rules(self, rules)
+/// What counts by rules has them replaced.
+macro_rules! by_rules {
+    ($($name:ty),+) => {
+        $(impl Rewritable for Live<$name> {
+            fn set_rules(&self, rules: &[Rule]) -> Option<Result<(), ConfigError>> {
+                Some(Live::set_rules(self, rules))
+            }
+        })+
+    };
+}
+
+by_rules!(Log, Window, Sharded<Log>, Sharded<Window>, Fixed, TwoWindow);
+
+impl Rewritable for Live<Gcra> {
+    fn set_rate(&self, rate: Rule, burst: u64, now: Nanos) -> Option<Result<(), ConfigError>> {
+        Some(self.set_rate_at(rate, burst, now))
     }
 }
 
@@ -57,6 +78,7 @@ named! {
     Live<Sharded<Window>>, TOLLGATE_WINDOW | SHARDED | LIVE;
     Live<Fixed>, TOLLGATE_FIXED | LIVE;
     Live<TwoWindow>, TOLLGATE_TWO_WINDOW | LIVE;
+    Live<Gcra>, TOLLGATE_GCRA | LIVE;
 }
 
 #[cfg(feature = "std")]

@@ -237,6 +237,7 @@ fn make_live(config: &tollgate_config_t, life: Life) -> Result<Handle, tollgate_
         Life::ShardedWindow(builder) => make_of(config, Live::new(builder.build_sharded(shards)?)?),
         Life::Fixed(builder) => make_of(config, Live::new(builder.build()?)?),
         Life::TwoWindow(builder) => make_of(config, Live::new(builder.build()?)?),
+        Life::Gcra(builder) => make_of(config, Live::new(builder.build()?)?),
     }
 }
 

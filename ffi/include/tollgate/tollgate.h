@@ -13,7 +13,7 @@
  *
  *                                            acquire  peek  reset  destroy
  *   try_acquire*, check*, reserve*              -       -     X       X
- *   peek*, usage_at, get_*, stats, set_rules    -       -     X       X
+ *   peek*, usage_at, get_*, stats, set_r*       -       -     X       X
  *   init_in, attach_in                          -       -     X       .
  *   reset                                       X       X     X       X
  *   destroy                                     X       X     X       X
@@ -28,7 +28,7 @@
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
  * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*).
  * With shards a limiter is not async-signal-safe, but where the library was built without std: a thread's first call may
- * take memory of the thread's own. tollgate_set_rules takes a lock, which only tollgate_set_rules waits for.
+ * take memory of the thread's own. tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
  *
  * A time is nanoseconds since any zero, below 2^62. A window is (now - window, now]. */
 
@@ -208,7 +208,8 @@
 #define TOLLGATE_BERNOULLI 4
 
 /**
- * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules. `reserved[1]` says how far:
+ * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
+ * `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
  * see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
  */
 #define TOLLGATE_LIVE 8
@@ -442,7 +443,7 @@ typedef struct tollgate_config_t {
      * bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
      * `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
      * (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
-     * longest now). Else, and the other two: 0.
+     * longest now); for `TOLLGATE_GCRA` the largest limit per its window (default: that now). Else, and the other two: 0.
      */
     uint64_t reserved[4];
 } tollgate_config_t;
@@ -984,7 +985,7 @@ TOLLGATE_NOEXCEPT;
  * Errors, which change nothing:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.
  * - TOLLGATE_E_INVALID: rules that this limiter can not get; none, or more than `TOLLGATE_MAX_RULES`.
- * - TOLLGATE_E_UNSUPPORTED: the limiter was made without `TOLLGATE_LIVE`.
+ * - TOLLGATE_E_UNSUPPORTED: the limiter was made without `TOLLGATE_LIVE`, or has a rate.
  *
  * Thread-safe; one change at a time: another waits, no other call does.   Allocates: never.   Since ABI 0.
  */
@@ -992,6 +993,26 @@ TOLLGATE_API
 int tollgate_set_rules(struct tollgate_limiter_t *limiter,
                        const struct tollgate_rule_t *rules,
                        uint32_t count)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Replaces rate and burst of a `TOLLGATE_GCRA` limiter that was made with `TOLLGATE_LIVE`, from `now_ns` on. The permits owed,
+ * which were taken and have not drained, are kept, and drain at the new rate. A limit of 0 refuses every cost above 0 until it
+ * is raised again; what is owed drains on as before. A call that overlaps this is judged by the old or by the new, whole; one that begins later by the new.
+ *
+ * Errors, which change nothing:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rate`.
+ * - TOLLGATE_E_INVALID: a rate above the largest (`reserved[1]` of its configuration); a burst or a window that no such limiter
+ *   has; a time not below 2^62.
+ * - TOLLGATE_E_UNSUPPORTED: another algorithm, or made without `TOLLGATE_LIVE`.
+ *
+ * Thread-safe; one change at a time: another waits, no other call does.   Allocates: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_set_rate_at(struct tollgate_limiter_t *limiter,
+                         const struct tollgate_rule_t *rate,
+                         uint64_t burst,
+                         uint64_t now_ns)
 TOLLGATE_NOEXCEPT;
 
 /**

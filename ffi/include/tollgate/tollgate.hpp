@@ -67,7 +67,8 @@ public:
         return set(raw_.reserved[0], detail::to_ns(phase));
     }
 
-    /* The rules may change; those of a log up to this limit (0: the largest now), those of a counter as below. */
+    /* The rules may change; those of a log, and the rate of TOLLGATE_GCRA, up to this limit (0: the largest now), those of a
+     * counter as below. */
     config &live(std::uint64_t limit_max = 0) noexcept {
         raw_.flags |= TOLLGATE_LIVE;
         return set(raw_.reserved[1], limit_max);
@@ -236,6 +237,14 @@ public:
     int set_rule(std::uint64_t limit, std::chrono::duration<Rep, Period> window) const noexcept {
         const tollgate_rule_t rule = {limit, detail::to_ns(window)};
         return set_rules(&rule, 1);
+    }
+
+    /* Replaces rate and burst, of a TOLLGATE_GCRA limiter that is live; returns a status. */
+    template <class Rep, class Period, class Time>
+    int set_rate_at(std::uint64_t limit, std::chrono::duration<Rep, Period> window, std::uint64_t burst,
+                    Time now) const noexcept {
+        const tollgate_rule_t rate = {limit, detail::to_ns(window)};
+        return tollgate_set_rate_at(raw_, &rate, burst, detail::to_ns(now));
     }
 
     /* The present rules, of which there is room for TOLLGATE_MAX_RULES; returns a status. */

@@ -37,6 +37,7 @@ int main(void) {
     tollgate_rule_t rule = {7, 7};
     uint32_t count = 7;
     GIVES(TOLLGATE_E_NULL, tollgate_set_rules(NULL, &rule, 1));
+    GIVES(TOLLGATE_E_NULL, tollgate_set_rate_at(NULL, &rule, 1, 1));
     GIVES(TOLLGATE_E_NULL, tollgate_get_rules(NULL, &rule, &count));
     EXPECT(rule.limit == 7 && count == 7);
     memset(&got, 0x33, sizeof got);

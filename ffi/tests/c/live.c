@@ -95,6 +95,27 @@ static void windows(void) {
     tollgate_destroy(limiter);
 }
 
+/* Rate and burst of a bucket: what is owed is kept, and drains at the new rate. */
+static void rates(void) {
+    tollgate_config_t config = TOLLGATE_CONFIG_INIT(TOLLGATE_TOKEN_BUCKET, TOLLGATE_CLOCK_CALLER, 1, SECOND);
+    tollgate_limiter_t *limiter;
+    tollgate_rule_t rate = {2, SECOND};
+    config.flags = TOLLGATE_LIVE;
+    config.burst = 10;
+    config.reserved[1] = 100;
+    GIVES(TOLLGATE_OK, tollgate_create(&config, &limiter));
+    EXPECT(tollgate_try_acquire_at(limiter, 10, 7 * SECOND) && !tollgate_try_acquire_at(limiter, 1, 7 * SECOND));
+    GIVES(TOLLGATE_OK, tollgate_set_rate_at(limiter, &rate, 20, 7 * SECOND));
+    EXPECT(remaining(limiter, 8 * SECOND) == 12);
+    rate.limit = 0;
+    GIVES(TOLLGATE_OK, tollgate_set_rate_at(limiter, &rate, 0, 8 * SECOND));
+    GIVES(TOLLGATE_NEVER, tollgate_check_at(limiter, 1, 9 * SECOND, NULL));
+    rate.limit = 1;
+    GIVES(TOLLGATE_OK, tollgate_set_rate_at(limiter, &rate, 10, 9 * SECOND));
+    EXPECT(taken(limiter, 10, 9 * SECOND) == 4 && taken(limiter, 10, 10 * SECOND) == 1);
+    tollgate_destroy(limiter);
+}
+
 int main(void) {
     if (!lives()) return 0;
     f005_a_wait_after_a_lowering();
@@ -105,5 +126,6 @@ int main(void) {
     f018_up_to_zero_and_up_again(TOLLGATE_FIXED, 0, 0);
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_TWO_WINDOW; algorithm++) f019_lowered_in_a_window(algorithm);
     windows();
+    rates();
     return 0;
 }

@@ -481,6 +481,7 @@ static void live(void *memory, size_t bytes) {
     size_t size;
     limiter_t *limiter = NULL;
     LOOKED_FOR(tollgate_set_rules(it, rules, 1));
+    LOOKED_FOR(tollgate_set_rate_at(it, rules, 1, 1));
     LOOKED_FOR(tollgate_get_rules(it, got, &count));
 
     config_t config = of(TOLLGATE_LOG, 5);
@@ -489,6 +490,9 @@ static void live(void *memory, size_t bytes) {
     GIVES(TOLLGATE_E_NULL, tollgate_set_rules(limiter, NULL, 0));
     GIVES(TOLLGATE_E_ALIGN, tollgate_set_rules(limiter, (tollgate_rule_t *)askew(rules), 1));
     GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, rules, TOLLGATE_MAX_RULES + 1));
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_set_rate_at(limiter, rules, 1, 1));
+    GIVES(TOLLGATE_E_NULL, tollgate_set_rate_at(limiter, NULL, 1, 1));
+    GIVES(TOLLGATE_E_ALIGN, tollgate_set_rate_at(limiter, (tollgate_rule_t *)askew(rules), 1, 1));
     GIVES(TOLLGATE_E_NULL, tollgate_get_rules(limiter, NULL, &count));
     GIVES(TOLLGATE_E_NULL, tollgate_get_rules(limiter, got, NULL));
     GIVES(TOLLGATE_E_ALIGN, tollgate_get_rules(limiter, (tollgate_rule_t *)askew(two), &count));
@@ -502,7 +506,7 @@ static void live(void *memory, size_t bytes) {
     config.flags = TOLLGATE_LIVE;
     GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_size(&config, &size));
     GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_init_in(memory, bytes, &config, &limiter));
-    for (uint32_t algorithm = TOLLGATE_GCRA; algorithm <= TOLLGATE_WHEEL; algorithm++) {
+    for (uint32_t algorithm = TOLLGATE_PACING; algorithm <= TOLLGATE_WHEEL; algorithm++) {
         config.algorithm = algorithm;
         GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
     }
@@ -545,6 +549,26 @@ static void live(void *memory, size_t bytes) {
     GIVES(TOLLGATE_OK, tollgate_set_rules(limiter, rules, 1));
     GIVES(TOLLGATE_OK, tollgate_get_rules(limiter, got, &count));
     EXPECT(count == 1 && got[0].limit == 4 && got[0].window_ns == 2 * SECOND);
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_set_rate_at(limiter, rules, 1, 1));
+    tollgate_destroy(limiter);
+
+    config = of(TOLLGATE_GCRA, 5);
+    config.flags = TOLLGATE_LIVE;
+    config.reserved[1] = 4;
+    GIVES(TOLLGATE_E_INVALID, tollgate_create(&config, &limiter));
+    config.reserved[1] = 6;
+    GIVES(TOLLGATE_OK, tollgate_create(&config, &limiter));
+    rules[0].limit = 6;
+    rules[0].window_ns = SECOND;
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_set_rules(limiter, rules, 1));
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rate_at(limiter, rules, 0, 1));
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rate_at(limiter, rules, 1, 1ull << 62));
+    rules[0].limit = 7;
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rate_at(limiter, rules, 1, 1));
+    rules[0].limit = 6;
+    GIVES(TOLLGATE_OK, tollgate_set_rate_at(limiter, rules, 9, 1));
+    GIVES(TOLLGATE_OK, tollgate_get_rules(limiter, got, &count));
+    EXPECT(count == 1 && got[0].limit == 6);
     tollgate_destroy(limiter);
 }
 

@@ -65,7 +65,7 @@ int use(void *memory, std::size_t length) {
     std::uint32_t count = 0;
     config.shards(2).live().live(seconds(2));
     status |= owned.set_rule(1, seconds(1)) | owned.get_rules(rules, count) | owned.set_rules(rules, count);
-    status |= use_keys(config);
+    status |= owned.set_rate_at(1, seconds(1), 1, seconds(1)) | use_keys(config);
     tollgate_destroy(owned.release());
     return admitted && decision && still && used > 0 ? status : coarse.error();
 }
