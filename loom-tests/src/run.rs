@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate_check::{Outcome, Report};
+use tollgate_check::{Outcome, Report, Row};
 
 use crate::{
     models::{Expect, Model, all},
@@ -162,6 +162,10 @@ pub fn kill(options: &Options) -> Result<(), String> {
             Outcome::Pass { .. } => {}
             Outcome::Fail => {
                 println!("killed by {}: {}", model.name, report.failures[0].property);
+                return Ok(());
+            }
+            Outcome::Inconclusive { .. } if report.rows.iter().any(Row::hung) => {
+                println!("killed by {}: a call ends", model.name);
                 return Ok(());
             }
             // A mutant can make executions without end: this model is done with it.

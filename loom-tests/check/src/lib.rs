@@ -16,7 +16,7 @@
 //!
 //! # From "I have a limiter" to "this is its bug"
 //! ## 1. Build it on a door
-//! The model must see every atomic access, so your limiter takes its atomics from [`sync`]. To begin with, depend on
+//! The model must see every atomic access and every lock, so your limiter takes them from [`sync`]. To begin with, depend on
 //! this crate and use them directly: without the cfg it has no dependencies, and its atomics are those of `std`.
 //! ```toml
 //! [dependencies]

@@ -83,6 +83,7 @@ pub struct Row {
     pub cut: Option<String>,
     /// Why there is no verdict.
     pub void: Option<String>,
+    /// Whether the run hung.
     pub(crate) hung: bool,
 }
 
@@ -115,8 +116,8 @@ pub struct Failure {
 // === impl Row ===
 
 impl Row {
-    /// Whether the run hung: then it was the last one.
-    pub(crate) fn hung(&self) -> bool {
+    /// Whether a call hung where the checker does not see it: then this is the last row.
+    pub fn hung(&self) -> bool {
         self.hung
     }
 }
