@@ -1,65 +1,16 @@
-//! expiry: what does the call cost before which everything in a full log expires? The deque of the textbook, beside
-//! it, removes it all in that very call.
-
-use std::{
-    collections::VecDeque,
-    hint::black_box,
-    time::{Duration, Instant},
-};
+//! expiry: what does the call cost before which everything in a full log expires?
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tollgate::{Algorithm, Log, Nanos};
-use tollgate_benches::START;
+use tollgate_benches::{clock_alone, expiries};
 
 const LIMIT: u64 = 65_536;
-const WINDOW: Nanos = Nanos::from_secs(1);
-
-/// The textbook's log.
-#[derive(Default)]
-struct Deque(VecDeque<Nanos>);
-
-impl Deque {
-    fn try_acquire_at(&mut self, now: Nanos) -> bool {
-        while self.0.front().is_some_and(|&oldest| oldest + WINDOW <= now) {
-            self.0.pop_front();
-        }
-        let admits = (self.0.len() as u64) < LIMIT;
-        if admits {
-            self.0.push_back(now);
-        }
-        admits
-    }
-}
-
-/// The time of one call, before which all that the others filled expires, as often as asked; from `now` on.
-fn last_of(times: u64, now: &mut Nanos, mut call: impl FnMut(Nanos) -> bool) -> Duration {
-    let mut timed = Duration::ZERO;
-    for _ in 0..times {
-        while call(*now) {}
-        *now = *now + WINDOW;
-        let start = Instant::now();
-        let admitted = black_box(call(black_box(*now)));
-        timed += start.elapsed();
-        assert!(admitted);
-    }
-    timed
-}
 
 fn expiry(criterion: &mut Criterion) {
-    for (name, max_cost) in [("log", u64::MAX), ("log of single permits", 1)] {
-        let log = Log::builder(LIMIT, WINDOW.into()).max_cost(max_cost).build().unwrap();
-        let mut now = START;
-        criterion.bench_function(&format!("{LIMIT} expire, {name}"), |bencher| {
-            bencher.iter_custom(|times| last_of(times, &mut now, |now| log.try_acquire_at(1, now)));
-        });
+    for mut expiry in expiries(LIMIT) {
+        let name = format!("{LIMIT} expire, {}", expiry.name);
+        criterion.bench_function(&name, |bencher| bencher.iter_custom(|times| expiry.time(times)));
     }
-    let (mut deque, mut now) = (Deque::default(), START);
-    criterion.bench_function(&format!("{LIMIT} expire, deque"), |bencher| {
-        bencher.iter_custom(|times| last_of(times, &mut now, |now| deque.try_acquire_at(now)));
-    });
-    criterion.bench_function("nothing, the clock alone", |bencher| {
-        bencher.iter_custom(|times| (0..times).map(|_| Instant::now().elapsed()).sum());
-    });
+    criterion.bench_function("nothing, the clock alone", |bencher| bencher.iter_custom(clock_alone));
 }
 
 criterion_group! {

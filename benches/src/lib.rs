@@ -3,6 +3,10 @@
 //! Time is passed in, one thread calls, and every run asserts the answer that its row names: an admission never
 //! hides among refusals.
 
+mod expiry;
+mod keys;
+mod shapes;
+
 use std::{
     hint::black_box,
     sync::atomic::{AtomicU64, Ordering},
@@ -13,6 +17,12 @@ use criterion::Criterion;
 use tollgate::{
     Algorithm, Compact, Counted, Fixed, Gcra, Live, Log, Nanos, Pacing, Sampled, TokenBucket, TwoWindow,
     Wheel, Window,
+};
+
+pub use crate::{
+    expiry::{Expiry, clock_alone, expiries},
+    keys::{uniform, zipf},
+    shapes::{Axis, Point, flat, gaps},
 };
 
 /// When the rows' calls begin: well after the clock's zero, like a limiter at work.

@@ -1,14 +1,17 @@
-/* What a call from C costs, beside the same call inlined into Rust and an empty call into the same library.
+/* What a call from C costs, beside the same call inlined into Rust, an empty call into the same library, and the log that
+ * people write in C: times in a ring under a pthread mutex.
  *
  * Time is passed in and one thread calls. Rows take turns, so what else the machine does strikes all alike; what is
  * printed are medians of the rounds' times and ratios. Every round asserts that its calls went the way the row names.
  * Usage: bench NAME [ROUNDS [CALLS]], where NAME says how the library was linked. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <tollgate/tollgate.h>
 
@@ -48,6 +51,7 @@ struct kind {
 };
 
 enum { EMPTY, CAS, TWO_CAS, FLOORS };
+enum { MUTEXED_ADMITTED, MUTEXED_REFUSED, MUTEXED };
 enum { ADMITTED, ADMITTED_INLINED, REFUSED, REFUSED_INLINED, WAYS };
 
 /* A counter's limit is large where it admits, so that nearly all calls fall into its newest bucket, as they do where
@@ -106,6 +110,46 @@ static uint64_t library_calls(void *subject, uint64_t count, uint64_t now_ns, ui
     return admitted;
 }
 
+/* The textbook log: what has left the window is removed by every call. */
+struct mutexed {
+    pthread_mutex_t mutex;
+    uint64_t head, count;
+    uint64_t times_ns[LIMIT_REFUSED];
+};
+
+static bool mutexed_try_acquire_at(struct mutexed *log, uint64_t now_ns) {
+    pthread_mutex_lock(&log->mutex);
+    while (log->count > 0 && log->times_ns[log->head] + SECOND <= now_ns) {
+        log->head = log->head + 1 == LIMIT_REFUSED ? 0 : log->head + 1;
+        log->count--;
+    }
+    bool admits = log->count < LIMIT_REFUSED;
+    if (admits) {
+        uint64_t tail = log->head + log->count++;
+        log->times_ns[tail >= LIMIT_REFUSED ? tail - LIMIT_REFUSED : tail] = now_ns;
+    }
+    pthread_mutex_unlock(&log->mutex);
+    return admits;
+}
+
+static uint64_t mutexed_calls(void *subject, uint64_t count, uint64_t now_ns, uint64_t step_ns) {
+    uint64_t admitted = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        OPAQUE(subject);
+        admitted += mutexed_try_acquire_at(subject, now_ns);
+        now_ns += step_ns;
+    }
+    return admitted;
+}
+
+/* Sleeps to the end of the program: a C library may take a mutex without an atomic while there is one thread alone. */
+static void *second_thread(void *unused) {
+    for (;;) {
+        pause();
+    }
+    return unused;
+}
+
 /* Two words on lines of their own. */
 static struct { _Alignas(128) _Atomic uint64_t word; } words[2];
 
@@ -115,6 +159,12 @@ static struct row floors[FLOORS] = {
     [TWO_CAS] = {.calls = two_cas_calls, .subject = &words[1], .admits = true},
 };
 static struct row rows[KINDS][WAYS];
+static struct mutexed mutexed[MUTEXED] = {{.mutex = PTHREAD_MUTEX_INITIALIZER}, {.mutex = PTHREAD_MUTEX_INITIALIZER}};
+static struct row mutexed_rows[MUTEXED] = {
+    [MUTEXED_ADMITTED] = {.calls = mutexed_calls, .subject = &mutexed[MUTEXED_ADMITTED], .now_ns = START,
+                          .step_ns = 2 * SECOND / LIMIT_REFUSED, .admits = true},
+    [MUTEXED_REFUSED] = {.calls = mutexed_calls, .subject = &mutexed[MUTEXED_REFUSED], .now_ns = START},
+};
 
 static void fail(const char *name, const char *why) {
     fprintf(stderr, "bench: %s: %s\n", name, why);
@@ -206,6 +256,11 @@ int main(int argc, char **argv) {
             rows[k][way] = row_of(&kinds[k], way == ADMITTED || way == ADMITTED_INLINED, way % 2 == 1);
         }
     }
+    pthread_t second;
+    if (pthread_create(&second, NULL, second_thread, NULL) != 0) {
+        fail(linked, "no second thread");
+    }
+    mutexed_calls(&mutexed[MUTEXED_REFUSED], LIMIT_REFUSED, START, 0);
     for (unsigned round = 0; round < rounds; round++) {
         for (int i = 0; i < FLOORS; i++) {
             time_row("a floor", &floors[i], round, calls);
@@ -214,6 +269,9 @@ int main(int argc, char **argv) {
             for (int way = 0; way < WAYS; way++) {
                 time_row(kinds[k].name, &rows[k][way], round, calls);
             }
+        }
+        for (int i = 0; i < MUTEXED; i++) {
+            time_row("the log under a mutex", &mutexed_rows[i], round, calls);
         }
     }
     printf("%s: empty call %.2f ns, CAS %.2f ns, two CAS %.2f ns; medians of %u rounds of %" PRIu64 " calls\n\n", linked,
@@ -225,5 +283,7 @@ int main(int argc, char **argv) {
         print_row(&kinds[k], rows[k], true, rounds);
         print_row(&kinds[k], rows[k], false, rounds);
     }
+    printf("| log under a pthread mutex, admitted | %.2f | | | |\n", median(mutexed_rows[MUTEXED_ADMITTED].ns, rounds));
+    printf("| log under a pthread mutex, refused | %.2f | | | |\n", median(mutexed_rows[MUTEXED_REFUSED].ns, rounds));
     return 0;
 }

@@ -18,7 +18,7 @@ ${CC:-cc} --version | head -1
 build() {
     local name=$1
     shift
-    ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -I"$prefix/include" ffi/bench/bench.c "$inlined" -o "$work/bench" "$@"
+    ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -Werror -I"$prefix/include" ffi/bench/bench.c "$inlined" -o "$work/bench" "$@" -pthread
     echo
     "$work/bench" "$name" "${arguments[@]}"
 }
