@@ -199,8 +199,9 @@ pub(crate) fn try_acquire<H: History>(history: &H, cost: u64, now: Nanos) -> boo
     }
 }
 
+/// What a glance does not settle.
 #[inline]
-fn take_if_ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
+pub(crate) fn take_if_ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
     if !now.in_range() {
         return false;
     }

@@ -29,6 +29,9 @@ impl Nanos {
     /// The latest moment, and the longest window, that a limiter accepts: 2^62 - 1 ns.
     pub const MAX: Self = Self((1 << 62) - 1);
 
+    /// The first number of nanoseconds that is out of range.
+    pub(crate) const END: u64 = Self::MAX.0 + 1;
+
     /// That many nanoseconds.
     #[inline]
     pub const fn from_nanos(n: u64) -> Self {

@@ -158,8 +158,8 @@ pub struct WindowConfig {
     mask: u64,
     /// What the first rule may hold as a word: its limit above its look-back.
     first_room: u64,
-    /// The ceiling where there is one rule, else 0: up to here the first rule's answer is the answer.
-    first_ceiling: u64,
+    /// The times before which the first rule's answer is the answer: all in range where there is one rule, else none.
+    first_until: u64,
     /// Buckets of the longest window: how far back start totals are put.
     reach: u64,
     /// Buckets less that a look-back covers: 1 in the textbook form, else 0.
@@ -305,7 +305,7 @@ impl WindowConfig {
         }
         let first_room = self.split.pack(backs[0], rules.first().limit);
         let ceiling = rules.least_limit().min(self.max_cost);
-        Ok(Self { first_room, first_ceiling: 0, ceiling, backs, rules, ..*self })
+        Ok(Self { first_room, first_until: 0, ceiling, backs, rules, ..*self })
     }
 }
 
@@ -555,7 +555,8 @@ impl<'w> History for OnWindow<'w> {
         if cost > 1 && room < cost_in_place {
             return Some(false);
         }
-        if !now.in_range() || cost.wrapping_sub(1) >= self.first_ceiling {
+        // One compare for both ends: 0 wraps to the top.
+        if now.as_nanos() >= self.first_until || cost != 1 && cost.wrapping_sub(1) >= self.ceiling {
             return None;
         }
         let next = Mark(seen.0.wrapping_add(cost_in_place));
@@ -724,7 +725,7 @@ impl WindowBuilder {
             split,
             mask: len - 1,
             first_room: 0,
-            first_ceiling: 0,
+            first_until: 0,
             reach,
             short: u64::from(self.coverage == Coverage::Textbook),
             ceiling: 0,
@@ -733,7 +734,8 @@ impl WindowBuilder {
             rules,
         };
         let config = blank.with(rules, split.rest_max())?;
-        Ok(WindowConfig { first_ceiling: if rules.len() == 1 { config.ceiling } else { 0 }, ..config })
+        let is_alone = rules.len() == 1 && config.ceiling > 0;
+        Ok(WindowConfig { first_until: if is_alone { Nanos::END } else { 0 }, ..config })
     }
 }
 

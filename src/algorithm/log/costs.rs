@@ -61,10 +61,10 @@ pub(super) fn glance(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
     let (pos, index) = log.ring.after(lap_back, log.ring.index(Pos(newest.seen.0)), cost - 1);
     let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
     // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
-    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {
+    if !log.full.is_past_at(slot, now.max(newest.time)) {
         return unmoved(log, &newest).then_some(false); // L2
     }
-    if !now.in_range() || !slot.is_of(pos) {
+    if now.as_nanos() >= log.glance_until || cost > 1 && cost > log.ceiling || !slot.is_of(pos) {
         return None;
     }
     Some(fill_and_admit(log, now, cost, newest.seen, newest.time))

@@ -95,9 +95,11 @@ pub struct Log {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct LogConfig {
-    /// The largest cost that a glance takes: the ceiling under one rule; in the form of single permits, less than 0.
-    /// One word, so that one compare tells the form.
+    /// The largest cost that a glance looks at: the capacity; in the form of single permits, less than 0. One word, so
+    /// that one compare tells the form.
     glanced: i64,
+    /// The times before which a glance admits: all in range if the one rule's limit is the capacity, else none.
+    glance_until: u64,
     /// Bits of the position and of the newest time in the head, in the form with costs.
     pos_bits: u32,
     /// Whether single permits are all that can be taken: the slot decides.
@@ -106,6 +108,9 @@ pub struct LogConfig {
     ring: Geometry,
     ceiling: u64,
     max_cost: u64,
+    /// Of a rule whose limit is the capacity, so that its look-back is the slot a whole lap back; else one that refuses
+    /// nothing.
+    full: LookBack,
     look_backs: [LookBack; RULES_MAX],
     rules: Rules,
 }
@@ -166,14 +171,15 @@ impl WithRules for LogConfig {
             return Err(ConfigError::Limit { got: rules.largest_limit(), max: cap });
         }
         let ceiling = rules.least_limit().min(self.max_cost);
-        // A glance asks the slot a whole lap back: the look-back of the one rule, if that is as large as the ring.
-        let glanced = if rules.len() == 1 && rules.first().limit == cap { ceiling.cast_signed() } else { 0 };
+        let full = rules.iter().find(|rule| rule.limit == cap);
+        let is_alone = rules.len() == 1 && full.is_some() && ceiling > 0;
         let mut look_backs = [LookBack::default(); RULES_MAX];
         for (look_back, &rule) in look_backs.iter_mut().zip(rules.iter()) {
             *look_back = LookBack::new(rule);
         }
-        let glanced = if self.is_unit != 0 { -glanced } else { glanced };
-        Ok(Self { glanced, ceiling, look_backs, rules, ..*self })
+        let glance_until = if is_alone { Nanos::END } else { 0 };
+        let full = full.map_or(LookBack::ALWAYS_PAST, |&rule| LookBack::new(rule));
+        Ok(Self { glance_until, ceiling, full, look_backs, rules, ..*self })
     }
 }
 
@@ -226,14 +232,12 @@ impl<'l> History for OnLog<'l> {
 
     #[inline(always)]
     fn glance(&self, cost: u64, now: Nanos) -> Option<bool> {
-        // One compare for both ends: 0 wraps to the top.
-        if cost.wrapping_sub(1) < self.glanced.max(0).cast_unsigned() {
-            return costs::glance(*self, cost, now);
+        if self.glanced > 0 {
+            // One compare for both ends: 0 wraps to the top.
+            let looks = cost.wrapping_sub(1) < self.glanced.cast_unsigned();
+            return if looks { costs::glance(*self, cost, now) } else { None };
         }
-        if self.glanced < 0 && cost == 1 {
-            return Some(unit::glance(*self, now));
-        }
-        None
+        if cost == 1 { unit::glance(*self, now) } else { None }
     }
 
     #[inline]
@@ -319,13 +323,15 @@ impl LogBuilder {
         let span_bits = (u64::BITS - 1).saturating_sub(ring.mask.count_ones()).min(SPAN_BITS_MAX);
         let pos_bits = u64::BITS - 1 - span_bits;
         let blank = LogConfig {
-            glanced: 0,
+            glanced: if unit { -1 } else { cap.cast_signed() },
+            glance_until: 0,
             pos_bits,
             is_unit: unit.into(),
             span_mask: (1 << span_bits) - 1,
             ring,
             ceiling: 0,
             max_cost: if unit { 1 } else { self.max_cost },
+            full: LookBack::ALWAYS_PAST,
             look_backs: [LookBack::default(); RULES_MAX],
             rules,
         };

@@ -134,6 +134,12 @@ impl Stamp {
         Nanos::from_nanos((self.0 & !WRITTEN) >> 1)
     }
 
+    /// Whether an admission was later; in range.
+    #[inline]
+    pub(super) fn is_before(self, slot: Slot) -> bool {
+        self.0 < slot.0
+    }
+
     /// How long ago an admission was, which was not later.
     #[inline]
     pub(super) fn since(self, slot: Slot) -> Age {
@@ -147,19 +153,12 @@ impl Stamp {
     }
 }
 
-// === impl Age ===
-
-impl Age {
-    /// The stamp that this is the age at.
-    #[inline]
-    pub(super) fn after(self, slot: Slot) -> Stamp {
-        Stamp(slot.0.wrapping_add(self.0))
-    }
-}
-
 // === impl LookBack ===
 
 impl LookBack {
+    /// Of no rule: every admission has left its window.
+    pub(super) const ALWAYS_PAST: Self = Self { limit: 0, past: 0, past_plain: i64::MIN };
+
     pub(super) fn new(rule: crate::Rule) -> Self {
         let past = rule.window.as_nanos() << 1;
         Self { limit: rule.limit, past, past_plain: past.wrapping_sub(WRITTEN).cast_signed() }
@@ -277,15 +276,15 @@ impl Geometry {
         (Pos(pos.0.wrapping_add(n << 1)), Index(after))
     }
 
-    /// Where the place after the one at `index` lies.
+    /// Where the place after the one at `index` lies; `None` where a lap ends.
     #[inline(always)]
-    pub(super) fn next(&self, index: Index) -> Index {
+    pub(super) fn next(&self, index: Index) -> Option<Index> {
         let next = index.0 + 2;
         if next >= self.end {
             cold_path();
-            return Index(0);
+            return None;
         }
-        Index(next)
+        Some(Index(next))
     }
 
     /// The slot of a place.

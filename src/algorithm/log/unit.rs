@@ -23,10 +23,11 @@ use crossbeam_utils::Backoff;
 
 use super::{
     OnLog,
-    ring::{Age, Head, Index, LogLook, Pos, Slot, Stamp},
+    ring::{Head, Index, LogLook, Pos, Slot, Stamp},
 };
 use crate::{
     Nanos,
+    decision::take_if_ordinary,
     sync::{Acquire, Relaxed, Release},
 };
 
@@ -42,43 +43,44 @@ struct End {
     oldest: Slot,
 }
 
-/// One permit under one rule, whose look-back is the slot at the end, as large as the ring.
+/// One permit, for a caller whose time is not older than the newest admission's: refused by the slot a whole lap back, or
+/// admitted if no other rule is asked. `None`: not settled.
 #[inline(always)]
-pub(super) fn glance(log: OnLog<'_>, now: Nanos) -> bool {
+pub(super) fn glance(log: OnLog<'_>, now: Nanos) -> Option<bool> {
     let (ring, hint) = (&log.ring, log.state.head().head.load(Acquire)); // O1
     let index = ring.index(Pos(hint.0));
     let newest = ring.slot_at(log.state, index).load(Acquire); // O2
-    if !newest.is_of(Pos(hint.0)) {
-        return take_if_in_range(log, now); // The end is at the hint: nothing was claimed since it moved.
+    // The end may be at the hint: nothing was claimed since it moved.
+    if !newest.is_of(Pos(hint.0)) || Stamp::new(now).is_before(newest) {
+        return None;
     }
-    let oldest = ring.slot_at(log.state, ring.next(index)).load(Acquire); // O2
-    let age = Stamp::new(now).max(newest.stamp()).since(oldest);
-    if log.look_backs[0].is_over(age) {
-        return claim_next(log, now, hint, oldest, age);
+    match ring.next(index) {
+        Some(index) => glance_at(log, now, hint, Pos(hint.0.wrapping_add(2)), index),
+        None => Some(acquire_at_start(log, now, hint)),
     }
-    if log.state.head().head.load(Relaxed) == hint {
-        return false; // O3, L2
-    }
-    take_if_in_range(log, now)
 }
 
-// What a glance does not settle is left to calls, so that a refusal saves no registers for it.
-
-#[cold]
+/// The same where a lap ends, and what follows if it is not settled. Apart, so that no call saves registers for it.
 #[inline(never)]
-fn take_if_in_range(log: OnLog<'_>, now: Nanos) -> bool {
-    now.in_range() && take(log, now)
+fn acquire_at_start(log: OnLog<'_>, now: Nanos, hint: Head) -> bool {
+    let pos = log.ring.ahead(Pos(hint.0), 1);
+    let glance = glance_at(log, now, hint, pos, log.ring.index(pos));
+    glance.unwrap_or_else(|| take_if_ordinary(&log, 1, now))
 }
 
-/// Claims the slot one past the hint, where a glance found room.
-#[inline(never)]
-fn claim_next(log: OnLog<'_>, now: Nanos, hint: Head, oldest: Slot, age: Age) -> bool {
-    if !now.in_range() {
-        return false;
+/// Judges by the slot at the end, one past the hint, and claims it.
+#[inline(always)]
+fn glance_at(log: OnLog<'_>, now: Nanos, hint: Head, pos: Pos, index: Index) -> Option<bool> {
+    let oldest = log.ring.slot_at(log.state, index).load(Acquire); // O2
+    let at = Stamp::new(now); // I3: not before the newest time.
+    let end = End { hint, past_hint: true, pos, index, oldest };
+    if !log.full.is_past(oldest, at) {
+        return unmoved(log, end).then_some(false); // L2
     }
-    let (pos, index) = log.ring.after(Pos(hint.0), log.ring.index(Pos(hint.0)), 1);
-    claim(log, End { hint, past_hint: true, pos, index, oldest }, age.after(oldest))
-        .unwrap_or_else(|| take(log, now))
+    if now.as_nanos() >= log.glance_until {
+        return None;
+    }
+    Some(claim(log, end, at).unwrap_or_else(|| take(log, now)))
 }
 
 /// Takes one permit under any rules.
