@@ -59,7 +59,9 @@ MUTANTS = [
         "claim(log, end, at) } else { unmoved(log, end).then_some(false) } // L2", "claim(log, end, at) } else { Some(false) }")],
      DIES),
     ("unit: a glance refuses without re-read of the head", "log unit", UNIT, [(
-        "if log.state.head().head.load(Relaxed) == hint {", "if true {")], DIES),
+        "return unmoved(log, end).then_some(false); // L2", "return Some(false);")], DIES),
+    ("unit: a glance admits whatever other rules say", "log unit", UNIT, [(
+        "if now.as_nanos() >= log.glance_until {", "if !now.in_range() {")], DIES),
     ("unit: refuse when the head moved", "log unit", UNIT, [(
         "} else if !unmoved(log, end) {\n        return None;\n    }",
         "} else if !unmoved(log, end) {\n        return Some(false);\n    }")], DIES),
@@ -73,7 +75,7 @@ MUTANTS = [
     ("unit: no clamp to the newest time", "log unit", UNIT, [(
         "let at = newest.max(Stamp::new(now)); // I3", "let at = Stamp::new(now);")], DIES),
     ("unit: a glance does not clamp to the newest time", "log unit", UNIT, [(
-        "Stamp::new(now).max(newest.stamp()).since(oldest)", "Stamp::new(now).since(oldest)")], DIES),
+        "!newest.is_of(Pos(hint.0)) || Stamp::new(now).is_before(newest)", "!newest.is_of(Pos(hint.0))")], DIES),
     ("unit: another rule's look-back", "log unit", UNIT, [(
         "log.ring.back(end.pos, rule.limit)", "log.ring.back(end.pos, log.look_backs()[0].limit)")], DIES),
     ("unit: the end slot read again", "log unit", UNIT, [(
@@ -123,13 +125,15 @@ MUTANTS = [
     ("costs: an unfilled slot is believed", "log costs", COSTS, [(
         "let slot = if slot.is_of(pos) { slot } else { Stamp::new(newest.time).slot(pos) };", "")], DIES),
     ("costs: a glance believes an unfilled slot", "log costs", COSTS, [(
-        "if !now.in_range() || !slot.is_of(pos) {", "let _ = pos;\n    if !now.in_range() {")], DIES),
+        "cost > log.ceiling || !slot.is_of(pos) {", "cost > log.ceiling {\n        let _ = pos;")], DIES),
+    ("costs: a glance admits whatever other rules say", "log costs", COSTS, [(
+        "if now.as_nanos() >= log.glance_until ||", "if !now.in_range() ||")], DIES),
     ("costs: a glance for one permit", "log costs", COSTS, [(
         "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
     ("costs: a ring of one slot", "log costs", LOG, [("let unit = least.min(self.max_cost) <= 1;", "let unit = self.max_cost <= 1;")], DIES),
     ("costs: a glance refuses without re-check", "log costs", COSTS, [(
-        "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
-        "    if !log.look_backs[0].is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),
+        "    if !log.full.is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
+        "    if !log.full.is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),
     ("costs: an attempt refuses without re-check", "log costs", COSTS, [(
         "fits(log, &newest, rule, cost, at)) {\n        return unmoved(log, &newest).then_some(false); // L2",
         "fits(log, &newest, rule, cost, at)) {\n        return Some(false);")], DIES),
@@ -226,7 +230,7 @@ MUTANTS = [
     ("counter: another rule's look-back", "counter", WINDOW, [(
         "self.rules.iter().zip(&self.backs)", "self.rules.iter().zip(core::iter::repeat(&self.backs[0]))")], DIES),
     ("counter: the first rule only", "counter", WINDOW, [(
-        "first_ceiling: if rules.len() == 1 { config.ceiling } else { 0 },", "first_ceiling: config.ceiling,")], DIES),
+        "let is_alone = rules.len() == 1 && config.ceiling > 0;", "let is_alone = config.ceiling > 0;")], DIES),
     ("counter: the last start total left out", "counter", WINDOW, [(
         "for passed in first.max(newest.saturating_sub(self.reach))..=newest {",
         "for passed in first.max(newest.saturating_sub(self.reach))..newest {")], DIES),

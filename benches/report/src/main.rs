@@ -1,5 +1,6 @@
 //! Measures every limiter beside what it is compared with, and writes RESULTS.md and its pictures: one command, about ten
-//! minutes. `report --quick` measures next to nothing and writes next to nothing: that each row takes the path it names.
+//! minutes. With `--quick` it measures next to nothing, and writes below the system's temporary folder: that each row
+//! takes the path it names. With `one`, `threads` or `keys` it measures these alone, and prints them.
 
 mod clocks;
 mod count;
@@ -122,7 +123,20 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
             eprintln!("wrote {}", folder.join("RESULTS.md").display());
             Ok(())
         }
-        _ => Err("usage: tollgate-report [--quick]".into()),
+        ["one"] => {
+            let _fresh = Coarse::start(Duration::from_millis(1))?;
+            println!("{}", single::tables(&single::measure(FULL.rounds, FULL.calls)));
+            Ok(())
+        }
+        ["threads"] => {
+            println!("{}", crowd::tables(&crowd::measure(FULL.rounds, FULL.crowd)));
+            Ok(())
+        }
+        ["keys"] => {
+            println!("{}", keyed::measure(FULL.rounds, FULL.keyed_calls).table());
+            Ok(())
+        }
+        _ => Err("usage: tollgate-report [--quick | one | threads | keys]".into()),
     }
 }
 
