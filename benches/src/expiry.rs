@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate::{Algorithm, Log, Nanos};
+use tollgate::{Algorithm, Log, Nanos, Wheel};
 
 use crate::START;
 
@@ -62,16 +62,18 @@ impl Expiry {
     }
 }
 
-/// Both logs and the deque, of so many permits.
+/// Both logs, the wheel and the deque, of so many permits.
 pub fn expiries(limit: u64) -> Vec<Expiry> {
     let log = |max_cost| {
         let log = Log::builder(limit, WINDOW.into()).max_cost(max_cost).build().unwrap();
         move |now| log.try_acquire_at(1, now)
     };
+    let wheel = Wheel::builder(limit, WINDOW.into()).build().unwrap();
     let mut deque = Deque { limit: limit as usize, times: VecDeque::new() };
     vec![
         Expiry::new("log", log(u64::MAX)),
         Expiry::new("log of single permits", log(1)),
+        Expiry::new("wheel", move |now| wheel.try_acquire_at(1, now)),
         Expiry::new("deque", move |now| deque.try_acquire_at(now)),
     ]
 }

@@ -31,12 +31,13 @@ pub(crate) const THREADS: [usize; 4] = [1, 2, 4, 8];
 const ALONE: &str = "pacing queue";
 const SPANS: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
 /// Whose single calls are timed.
-const TIMED: [&str; 9] = [
+const TIMED: [&str; 10] = [
     "one CAS",
     "log",
     "log of single permits",
     "counter",
     "sharded counter",
+    "wheel",
     "governor",
     "deque, std mutex",
     "deque, parking_lot",

@@ -2,6 +2,7 @@
 //! minutes. With `--quick` it measures next to nothing, and writes below the system's temporary folder: that each row
 //! takes the path it names. With `one`, `threads` or `keys` it measures these alone, and prints them.
 
+mod choosing;
 mod clocks;
 mod count;
 mod crowd;

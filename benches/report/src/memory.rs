@@ -109,6 +109,16 @@ pub(crate) struct Bytes {
     pub(crate) allocations: u64,
 }
 
+// === impl Bytes ===
+
+impl Bytes {
+    /// What it takes of the system's memory while nothing was admitted: pages it did not touch are not there.
+    pub(crate) fn idle(&self) -> i64 {
+        const PAGES: isize = 1 << 20;
+        if self.made < PAGES { self.made as i64 } else { self.resident }
+    }
+}
+
 /// Bytes of this process in memory.
 fn resident() -> i64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();

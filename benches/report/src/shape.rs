@@ -1,10 +1,15 @@
 //! How the cost goes with the limit, the buckets, the window, a gap, and with what expires.
 
-use tollgate_benches::{Axis, clock_alone, expiries, flat, gaps};
+use std::{collections::VecDeque, hint::black_box, time::Duration};
+
+use tollgate::Nanos;
+use tollgate_benches::{Axis, Point, Row, START, clock_alone, expiries, flat, gaps};
 
 use crate::{
+    machine::Switches,
     markdown::{Table, ns, times},
     measure::{Bench, Figure, Measured},
+    peers::{Deque, Limits, Summed, Total},
 };
 
 /// A row.
@@ -24,15 +29,46 @@ pub(crate) type Expired = Measured<&'static str, 1>;
 pub(crate) const CLOCK: &str = "the clock alone";
 pub(crate) const EXPIRE: u64 = 1_000_000;
 
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A peer's row: admitted at half the rate that its limit allows, or refused.
+fn peer<L: Limits>(series: &'static str, axis: Axis, at: u64, limit: u64, admits: bool, limiter: L) -> Point {
+    let step = if admits { SECOND * 2 / limit as u32 } else { Duration::ZERO };
+    while !admits && limiter.try_acquire(START) {}
+    let name = format!("{series}, {axis:?} {at}");
+    let row = Row::acts(name, admits, step, move |now| black_box(&limiter).try_acquire(black_box(now)));
+    Point { series, axis, at, row }
+}
+
+/// The deque by its limit, and sums by their buckets.
+fn peers() -> Vec<Point> {
+    const WINDOW: Nanos = Nanos::from_secs(1);
+    let mut points = Vec::new();
+    for limit in [10, 1_000, 100_000, 10_000_000] {
+        let deque = || Deque::<parking_lot::Mutex<VecDeque<Nanos>>>::new(limit, WINDOW);
+        points.push(peer("deque, parking_lot, admitted", Axis::Limit, limit, limit, true, deque()));
+        points.push(peer("deque, parking_lot, refused", Axis::Limit, limit, limit, false, deque()));
+    }
+    for buckets in [2, 10, 100, 1_000, 10_000] {
+        let (axis, plenty) = (Axis::Buckets, 100_000_000);
+        let summed = |limit| Summed::new(limit, WINDOW, buckets);
+        let total = |limit| Total::new(limit, WINDOW, buckets);
+        points.push(peer("buckets summed, mutex, admitted", axis, buckets, plenty, true, summed(plenty)));
+        points.push(peer("buckets summed, mutex, refused", axis, buckets, 1_000, false, summed(1_000)));
+        points.push(peer("buckets, running total, admitted", axis, buckets, plenty, true, total(plenty)));
+    }
+    points
+}
+
 /// Rows along the axes.
 pub(crate) fn measure(rounds: usize, calls: u64) -> Shapes {
-    let points = flat().into_iter().chain(gaps());
+    let points = flat().into_iter().chain(gaps()).chain(peers());
     let benches = points.map(|mut point| {
         let label = Label { series: point.series, axis: point.axis, at: point.at };
         Bench::new(label, move || {
-            let switches = crate::machine::Switches::of_thread();
+            let switches = Switches::of_thread();
             let span = point.row.time(calls).as_nanos() as f64;
-            let disturbed = crate::machine::Switches::of_thread().since(switches) > 0;
+            let disturbed = Switches::of_thread().since(switches) > 0;
             Figure { values: [span / calls as f64], disturbed }
         })
     });

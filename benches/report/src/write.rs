@@ -4,7 +4,7 @@ use std::{error::Error, fs, path::Path as File};
 
 use tollgate_benches::Axis;
 
-use crate::{Report, clocks, count, crowd, goals, machine, memory, shape, single};
+use crate::{Report, choosing, clocks, count, crowd, goals, machine, memory, shape, single};
 
 const PEERS: [&str; 7] =
     ["governor", "ratelimit", "better-bucket", "leaky-bucket", "pingora-limits", "parking_lot", "quanta"];
@@ -29,6 +29,7 @@ pub(crate) fn write(report: &Report, file: &File) -> Result<(), Box<dyn Error>> 
             "## Bytes\n\n{BYTES}\n\n![Bytes by limit](plots/memory.svg)\n\n{}\n",
             memory::table(&report.bytes)
         ),
+        format!("## Choosing\n\n{CHOOSING}\n\n{}\n{}\n", choosing::table(report), choosing::shares(report)),
         format!("## From C\n\n{NATIVE}\n\n{}", report.native),
     ];
     fs::write(file, parts.concat())?;
@@ -115,6 +116,10 @@ Taken from a counting allocator. *Itself*: its configuration, and what state has
 is its state on the heap. *Resident when made*: pages of memory that its construction
 touched; zeroed memory is not touched before it is used, where the system gives it so. *Allocations of calls*: those after
 construction, while the window filled up and passed.";
+
+const CHOOSING: &str = "\
+For [docs/choosing.md](../docs/choosing.md). Bytes: of a full limiter, all of it. *Idle*: what is resident while nothing was admitted yet, for
+those above 1 MiB, else all of it. The counter's times are those with 10 buckets, which are those with more (see above).";
 
 const NATIVE: &str = "\
 `ffi/bench/run.sh`, against an installation of its own; the empty call is the bare `extern \"C\"` call.";
