@@ -73,17 +73,17 @@ const CHOICES: [Choice; 14] = [
         "fixed",
         "twice the limit around an edge",
         "the limit, twice around an edge",
-        "`Counter` of one bucket"
+        "-"
     ),
     choice!("token bucket", "token bucket", "exact rate, and the burst", "the burst at once", "`Gcra`"),
     choice!("pacing queue", "pacing queue", "one start an interval", "spread out: callers wait", "-"),
-    choice!("deque", "deque, parking_lot", "exact", "the limit at once", "a list"),
+    choice!("deque", "deque, parking_lot", "exact", "the limit at once", "-"),
     choice!(
         "buckets, running total, 10",
         "buckets, running total",
         "to the bucket, over by one's admissions",
         "the limit at once",
-        "a hash"
+        "-"
     ),
 ];
 
@@ -124,7 +124,7 @@ pub(crate) fn table(report: &Report) -> String {
 /// What so small a part of the processors buys.
 pub(crate) fn shares(report: &Report) -> String {
     let mut table = Table::new(&[
-        "thousand checks a second for 1 % of a core",
+        "what 1 % of a core buys, thousand checks a second",
         "1 thread",
         "2 threads on one limiter",
         "8 threads",
