@@ -66,15 +66,9 @@ const CHOICES: [Choice; 14] = [
         "two-window",
         "an estimate, off both ways",
         "the limit, twice at worst",
-        "two-window"
+        "`TwoWindow`"
     ),
-    choice!(
-        "fixed",
-        "fixed",
-        "twice the limit around an edge",
-        "the limit, twice around an edge",
-        "-"
-    ),
+    choice!("fixed", "fixed", "twice the limit around an edge", "the limit, twice around an edge", "-"),
     choice!("token bucket", "token bucket", "exact rate, and the burst", "the burst at once", "`Gcra`"),
     choice!("pacing queue", "pacing queue", "one start an interval", "spread out: callers wait", "-"),
     choice!("deque", "deque, parking_lot", "exact", "the limit at once", "-"),

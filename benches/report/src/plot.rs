@@ -180,9 +180,9 @@ fn lines(area: &Area<'_>, axes: &Axes<'_>, all: &[Line]) -> Drawn {
     let mut chart = ChartBuilder::on(area)
         .caption(axes.title, text(20))
         .margin(12)
+        .margin_right(210)
         .x_label_area_size(42)
         .y_label_area_size(66)
-        .right_y_label_area_size(200)
         .build_cartesian_2d((left..right).log_scale(), (low * 0.7..high * 1.4).log_scale())?;
     chart
         .configure_mesh()
