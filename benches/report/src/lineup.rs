@@ -13,8 +13,9 @@ use crate::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Longer than any row takes, and shorter than the time for which a limiter is filled ahead.
-const LONG: Duration = Duration::from_secs(300);
+/// Longer than any row takes, and two of it are shorter than the time for which a limiter is filled ahead: the two-window
+/// counter is to remember nothing older, of which a permit would come back meanwhile.
+const LONG: Duration = Duration::from_secs(200);
 
 /// The limit where all is refused.
 const FULL: u64 = 1_000;
