@@ -266,6 +266,20 @@ pub(crate) fn usage<H: History>(history: &H, rule: usize, now: Nanos) -> Option<
     }
 }
 
+/// How long after `now` (in range) nothing is charged to any rule if nobody comes.
+#[cfg(feature = "keyed")]
+pub(crate) fn idle_after<H: History>(history: &H, now: Nanos) -> Nanos {
+    let rules = history.limits().rules().len();
+    // Lock-free: a look fails only if somebody was admitted meanwhile.
+    loop {
+        let look = history.look(now);
+        let longest = (0..rules).try_fold(Nanos::ZERO, |most, rule| Some(most.max(look.wait(rule, 0)?)));
+        if let Some(wait) = longest {
+            return look.at() - now + wait;
+        }
+    }
+}
+
 /// The cost if the history must decide; `None` for a cost of 0, which is admitted and changes nothing.
 fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64>, Denied> {
     let limits = history.limits();

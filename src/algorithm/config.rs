@@ -131,6 +131,10 @@ pub trait Config: sealed::Sealed + Copy + Send + Sync + 'static {
 
 #[cfg(not(tollgate_loom))]
 mod sealed {
+    use super::{History, On};
+    #[cfg(feature = "keyed")]
+    use crate::{Nanos, algorithm::config::NonNull};
+
     /// What `unsafe` code trusts, nobody else can promise.
     pub trait Sealed {
         /// The algorithm's name in memory that outlives a process.
@@ -144,9 +148,20 @@ mod sealed {
         /// The largest cost that can be taken.
         #[cfg_attr(not(feature = "shared"), allow(dead_code))]
         fn cost_max(&self) -> u64;
+
+        /// How long after `now` (in range) nothing is charged to the state if nobody comes.
+        ///
+        /// # Safety
+        /// `state` is as [`Config`](super::Config) says.
+        #[cfg(feature = "keyed")]
+        #[cfg_attr(not(feature = "shared"), allow(dead_code))]
+        unsafe fn idle_after(&self, state: NonNull<u8>, now: Nanos) -> Nanos;
     }
 
-    impl<C: super::Parts> Sealed for C {
+    impl<C: super::Parts + 'static> Sealed for C
+    where
+        for<'a> On<'a, C>: History,
+    {
         const NAME: [u8; 8] = C::NAME;
 
         fn reach_bytes(&self) -> usize {
@@ -155,6 +170,12 @@ mod sealed {
 
         fn cost_max(&self) -> u64 {
             self.ceiling()
+        }
+
+        #[cfg(feature = "keyed")]
+        unsafe fn idle_after(&self, state: NonNull<u8>, now: Nanos) -> Nanos {
+            // SAFETY: the contract of this function.
+            crate::decision::idle_after(&unsafe { On::at(self, state) }, now)
         }
     }
 }

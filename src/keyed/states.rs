@@ -6,7 +6,7 @@ use crate::{
     ConfigError, Decision, Nanos, Rules,
     algorithm::{On, Parts},
     block::Packed,
-    decision::{self, History, Limits, Look},
+    decision::{self, History, Limits},
 };
 
 /// What an algorithm answers for the state at a place.
@@ -82,15 +82,7 @@ where
     }
 
     fn idle_after(&self, place: u32, now: Nanos) -> Nanos {
-        let on = self.on(place);
-        // Bounded: a look fails only if somebody was admitted meanwhile, and the shard is locked.
-        loop {
-            let look = on.look(now);
-            let waits = (0..Limits::rules(&*self.config).len()).map(|rule| look.wait(rule, 0));
-            if let Some(wait) = waits.into_iter().try_fold(Nanos::ZERO, |most, wait| Some(most.max(wait?))) {
-                return look.at() - now + wait;
-            }
-        }
+        decision::idle_after(&self.on(place), now)
     }
 
     fn clear(&mut self, place: u32) {

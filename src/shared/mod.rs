@@ -72,6 +72,8 @@ mod header;
 mod keys;
 #[cfg(feature = "shared")]
 mod mapping;
+#[cfg(tollgate_loom)]
+mod modelled;
 #[cfg(feature = "shared")]
 mod region;
 mod table;
@@ -82,5 +84,7 @@ pub use crate::clock::System;
 pub use error::{Field, SharedError};
 #[cfg(feature = "shared")]
 pub use keys::Keys;
+#[cfg(tollgate_loom)]
+pub use modelled::OneBucket;
 #[cfg(feature = "shared")]
 pub use region::{Info, Region, RegionBuilder, Shared, Time, inspect, inspect_fd, unlink};

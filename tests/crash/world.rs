@@ -26,9 +26,9 @@ pub(crate) type Subject = Option<u64>;
 
 /// A region in memory of its own.
 pub(crate) struct World<C: Config> {
-    pub(crate) builder: RegionBuilder<C>,
+    builder: RegionBuilder<C>,
     words: &'static [AtomicU64],
-    pub(crate) region: Region<C>,
+    region: Region<C>,
 }
 
 // === impl Call ===
@@ -79,12 +79,7 @@ impl<C: Config> World<C> {
 
     /// Whether a call is admitted.
     pub(crate) fn take(&self, call: Call) -> bool {
-        match call {
-            Call::Take { cost, now } => limiter(&self.region).try_acquire_at(cost, Nanos::from_nanos(now)),
-            Call::Key { key, cost, now } => {
-                keys(&self.region).try_acquire_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
-            }
-        }
+        take(&self.region, call)
     }
 
     /// A call with all figures.
@@ -120,6 +115,16 @@ impl<C: Config> World<C> {
             }
         }
         answers
+    }
+}
+
+/// Whether a call is admitted.
+pub(crate) fn take<C: Config>(region: &Region<C>, call: Call) -> bool {
+    match call {
+        Call::Take { cost, now } => limiter(region).try_acquire_at(cost, Nanos::from_nanos(now)),
+        Call::Key { key, cost, now } => {
+            keys(region).try_acquire_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+        }
     }
 }
 

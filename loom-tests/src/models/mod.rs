@@ -9,6 +9,7 @@ mod live;
 mod locked;
 mod log;
 mod shards;
+mod shared;
 mod words;
 
 use crate::deep::Asks;
@@ -50,6 +51,7 @@ pub fn all() -> Vec<Model> {
     words::add(&mut models);
     locked::add(&mut models);
     shards::add(&mut models);
+    shared::add(&mut models);
     live::add(&mut models);
     clock::add(&mut models);
     models

@@ -1,0 +1,144 @@
+//! Processes that hammer one region, killed at random.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+    time::{Duration, Instant},
+};
+
+use tollgate::{Algorithm, Log, Nanos, WhenFull, shared::Region};
+
+use crate::trace::{fork, shared_words, wait};
+
+const PROCESSES: usize = 3;
+const LIMIT: u64 = 50;
+const WINDOW: Duration = Duration::from_micros(500);
+/// Keys, for which there are fewer places.
+const KEYS: u64 = 40;
+/// Admissions that are written down.
+const JOURNAL: usize = 1 << 22;
+
+/// Kills for so long, and audits what the processes wrote down.
+pub(crate) fn run(time: Duration) -> String {
+    // The total: a log that never lets go, asked at one time.
+    let total = Region::builder(Log::builder(1 << 24, Duration::from_secs(1)).config().expect("valid"));
+    let (total, _file) = total.limiters(1).memfd("total").expect("memory");
+    let log = Log::builder(LIMIT, WINDOW).config().expect("valid");
+    let builder = Region::builder(log).limiters(1).keys(14).when_full(WhenFull::Refuse);
+    let (region, _file) = builder.memfd("storm").expect("memory");
+    // A count, then two words for each admission: whose and up to when, and from when. What `check` tells is of a moment after
+    // the admission, so its time lies between that of the call and that.
+    let journal = shared_words(1 + 2 * JOURNAL);
+    let counted = &shared_words(1)[0];
+
+    let work = |seed: u64| {
+        let (limiter, keys) = (region.limiter(0).expect("one"), region.keys().expect("some"));
+        let total = total.limiter(0).expect("one");
+        let mut random = seed | 1;
+        let note = |subject: u64, from: Nanos, to: Nanos| {
+            let place = 1 + 2 * journal[0].fetch_add(1, Relaxed) as usize;
+            if let Some([whose, since]) = journal.get(place..place + 2) {
+                since.store(from.as_nanos(), Relaxed);
+                whose.store(subject << 56 | to.as_nanos(), Release);
+            }
+        };
+        loop {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let now = region.now().expect("the system's clock");
+            let cost = 1 + random % 3;
+            if random.is_multiple_of(4) {
+                if let Ok(quota) = limiter.check_at(cost, now) {
+                    (0..cost).for_each(|_| note(0, now, quota.at));
+                }
+            } else {
+                let key = 1 + random / 8 % KEYS;
+                if let Ok(quota) = keys.check_at(&key.to_le_bytes(), cost, now) {
+                    (0..cost).for_each(|_| note(key, now, quota.at));
+                }
+            }
+            if total.try_acquire_at(1, Nanos::ZERO) {
+                counted.fetch_add(1, Relaxed);
+            }
+        }
+    };
+
+    let (start, mut kills, mut seed) = (Instant::now(), 0_u64, 1_u64);
+    let mut next = || {
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let (lives, seed) = (Duration::from_nanos(10_000 + (seed >> 32) % 400_000), seed >> 16);
+        fork(|| {
+            die_after(lives);
+            work(seed);
+        })
+    };
+    let mut processes: Vec<_> = (0..PROCESSES).map(|_| next()).collect();
+    for at in (0..PROCESSES).cycle() {
+        assert!(libc::WIFSIGNALED(wait(processes[at])));
+        kills += 1;
+        processes[at] = next();
+        if start.elapsed() > time {
+            break;
+        }
+    }
+    processes.into_iter().for_each(|pid| assert!(libc::WIFSIGNALED(wait(pid))));
+    kills += PROCESSES as u64;
+
+    let recorded = total.limiter(0).expect("one").usage_at(0, Nanos::ZERO).expect("one rule");
+    let counted = counted.load(Relaxed);
+    assert!(counted <= recorded, "{counted} answers and {recorded} recorded");
+    assert!(recorded <= counted + kills, "{recorded} recorded, {counted} answers and {kills} killed");
+    let (admitted, keys) = audit(&journal[1..]);
+    assert!(admitted > kills / 10 && keys > KEYS / 2, "{admitted} admissions of {keys} keys: hardly any");
+    drop(builder.attach_fd(&_file).expect("still a region"));
+    format!(
+        "{kills} kills of {PROCESSES} processes: {recorded} recorded, {counted} answered; {admitted} admissions of {keys} keys and a \
+         limiter, none over in any window"
+    )
+}
+
+/// Admissions, and how many keys had some. No one is over in any window.
+fn audit(journal: &[AtomicU64]) -> (u64, u64) {
+    let mut of = BTreeMap::<u64, Vec<(u64, u64)>>::new();
+    let (pairs, _) = journal.as_chunks::<2>();
+    // Where the first is 0, a process died before it was written.
+    for [whose, since] in pairs {
+        let whose = whose.load(Acquire);
+        if whose != 0 {
+            of.entry(whose >> 56).or_default().push((whose & ((1 << 56) - 1), since.load(Relaxed)));
+        }
+    }
+    let window = WINDOW.as_nanos() as u64;
+    let mut admitted = 0;
+    for (subject, times) in &mut of {
+        times.sort_unstable();
+        admitted += times.len() as u64;
+        for (n, &(end, _)) in times.iter().enumerate() {
+            let recent = times[..=n].iter().rev().take_while(|(to, _)| end - to < window);
+            let within = recent.filter(|&&(_, from)| end.saturating_sub(from) < window).count() as u64;
+            assert!(within <= LIMIT, "subject {subject}: {within} permits in the window to {end}");
+        }
+    }
+    (admitted, of.len() as u64 - u64::from(of.contains_key(&0)))
+}
+
+/// Has the system kill this process at whatever instruction it is by then.
+fn die_after(span: Duration) {
+    // SAFETY: contract of `sigevent`: plain numbers, of which zeros are one.
+    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_SIGNAL;
+    event.sigev_signo = libc::SIGKILL;
+    let mut timer = std::ptr::null_mut();
+    // SAFETY: contract of `timer_create`: both are live.
+    let made = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
+    assert_eq!(made, 0);
+    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let then = libc::timespec { tv_sec: 0, tv_nsec: span.subsec_nanos().into() };
+    let once = libc::itimerspec { it_interval: never, it_value: then };
+    // SAFETY: contract of `timer_settime`: a timer, and a span to be read.
+    assert_eq!(unsafe { libc::timer_settime(timer, 0, &raw const once, std::ptr::null_mut()) }, 0);
+}
