@@ -244,23 +244,45 @@ impl Told {
     }
 
     /// Puts the fields into an answer. What a layer within has told stays first: lists get one line more, for policies
-    /// that are not told of yet; anything else is that layer's, since it is the nearer one to the handler.
+    /// that are not told of yet; other fields of a kind (`X-RateLimit-*`, and the rest) that it has told are that layer's,
+    /// since it is the nearer one to the handler.
     pub(crate) fn put(self, headers: &mut HeaderMap) {
-        let within = headers.contains_key(RATELIMIT_POLICY) || headers.contains_key(X_LIMIT);
+        let (told, told_x) = (headers.contains_key(RATELIMIT_POLICY), headers.contains_key(X_LIMIT));
         for (name, value) in self.0 {
-            let list = value.as_bytes().starts_with(b"\"");
-            if !within || list && !tells_of(headers, &name, &value) {
+            let within = if name.as_str().starts_with("x-") { told_x } else { told };
+            let left = if within { untold(headers, &name, &value) } else { Some(value) };
+            if let Some(value) = left {
                 headers.append(name, value);
             }
         }
     }
 }
 
-/// Whether a list has an item by the name of this one's first.
-fn tells_of(headers: &HeaderMap, name: &HeaderName, value: &HeaderValue) -> bool {
-    let first = |value: &HeaderValue| value.to_str().ok()?.split(';').next().map(str::to_owned);
-    let policy = first(value).unwrap_or_default();
-    headers.get_all(name).iter().any(|line| line.to_str().is_ok_and(|line| line.contains(&policy)))
+/// The items of a list that a field does not have by their names; `None` if it has all of them, or where there is no list.
+fn untold(headers: &HeaderMap, name: &HeaderName, list: &HeaderValue) -> Option<HeaderValue> {
+    let list = list.to_str().ok().filter(|list| list.starts_with('"'))?;
+    let is_told = |item: &str| {
+        let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+        lines.flat_map(items).any(|told| name_of(told) == name_of(item))
+    };
+    let left: Vec<&str> = items(list).filter(|item| !is_told(item)).collect();
+    if left.is_empty() { None } else { HeaderValue::from_str(&left.join(", ")).ok() }
+}
+
+/// The items of a structured list: between the commas that stand in no string.
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    let divides = move |c: char| {
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        c == ',' && !quoted
+    };
+    list.split(divides).map(|item| item.trim_matches([' ', '\t']))
+}
+
+/// The string that an item is.
+fn name_of(item: &str) -> Option<&str> {
+    item.strip_prefix('"')?.split('"').next()
 }
 
 #[cfg(test)]
@@ -309,5 +331,43 @@ mod tests {
         assert_eq!(all(RATELIMIT), ["\"route\";r=1", "\"global\";r=1"]);
         assert_eq!(all(RATELIMIT_POLICY), ["\"route\";q=9;w=1", "\"global\";q=9;w=1"]);
         assert_eq!(all(X_LIMIT), ["limit of route"]);
+    }
+
+    fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+        let mut told = Told::default();
+        told.add(name, text);
+        told.put(headers);
+    }
+
+    #[test]
+    fn policies_are_told_once_each_and_by_their_whole_names() {
+        for (within, outside, expected) in [
+            // Some are told of, and some not.
+            (r#""a";q=1"#, r#""a";q=2, "b";q=3"#, vec![r#""a";q=1"#, r#""b";q=3"#]),
+            (r#""a";q=1, "b";q=2"#, r#""b";q=3, "a";q=4"#, vec![r#""a";q=1, "b";q=2"#]),
+            // What divides items and parameters may stand in a name.
+            (r#""a;b";q=1"#, r#""a";q=2"#, vec![r#""a;b";q=1"#, r#""a";q=2"#]),
+            (r#""a";q=1"#, r#""a;b";q=2"#, vec![r#""a";q=1"#, r#""a;b";q=2"#]),
+            (
+                r#""a;x, y";q=1"#,
+                r#""a;x";q=2, "b, c";q=3"#,
+                vec![r#""a;x, y";q=1"#, r#""a;x";q=2, "b, c";q=3"#],
+            ),
+            (r#""a", "b""#, r#"", ";q=2"#, vec![r#""a", "b""#, r#"", ";q=2"#]),
+        ] {
+            let mut headers = HeaderMap::new();
+            put(&mut headers, RATELIMIT_POLICY, within);
+            put(&mut headers, RATELIMIT_POLICY, outside);
+            assert_eq!(headers.get_all(RATELIMIT_POLICY).iter().collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn fields_of_a_kind_that_nobody_within_has_told_are_added() {
+        let mut headers = HeaderMap::new();
+        put(&mut headers, RATELIMIT_POLICY, r#""route";q=1"#);
+        put(&mut headers, X_LIMIT, "9");
+        put(&mut headers, LIMIT, "9");
+        assert_eq!((headers.get(X_LIMIT).unwrap(), headers.get(LIMIT)), (&HeaderValue::from(9), None));
     }
 }

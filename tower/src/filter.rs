@@ -1,7 +1,9 @@
 //! Which requests a layer asks about.
 //!
 //! In doubt a request is limited. So a path that is to be limited is compared in a plain spelling (`//api/./%6Cogin/` is
-//! `/api/login`), in which a router may or may not see it; a path that is let through is compared as it is written.
+//! `/api/login`), in which a router may or may not see it, and both with `..` resolved and with it left alone; a path that is
+//! let through is compared as it is written, and has to be the same one in its plain spelling, too: `/health/../api` is not
+//! below `/health`.
 
 use std::fmt;
 
@@ -13,7 +15,8 @@ use crate::{BuildError, Head};
 #[derive(Default)]
 pub(crate) struct Filter {
     only_paths: Vec<String>,
-    except_paths: Vec<String>,
+    /// As it is written, and plain.
+    except_paths: Vec<(String, String)>,
     only_methods: Vec<Method>,
     except_methods: Vec<Method>,
     except: Vec<Predicate>,
@@ -29,7 +32,8 @@ impl Filter {
     }
 
     pub(crate) fn except_paths<'p>(&mut self, paths: impl IntoIterator<Item = &'p str>) {
-        self.except_paths.extend(paths.into_iter().map(str::to_owned));
+        self.except_paths
+            .extend(paths.into_iter().map(|path| (path.to_owned(), plain(path, Parents::Resolved))));
     }
 
     pub(crate) fn only_methods(&mut self, methods: impl IntoIterator<Item = Method>) {
@@ -46,12 +50,12 @@ impl Filter {
 
     /// Brings the paths to be limited into the plain spelling.
     pub(crate) fn check(&mut self) -> Result<(), BuildError> {
-        let all = self.only_paths.iter().chain(&self.except_paths);
+        let all = self.only_paths.iter().chain(self.except_paths.iter().map(|(path, _)| path));
         if let Some(got) = all.into_iter().find(|path| !path.starts_with('/')) {
             return Err(BuildError::Path { got: got.clone() });
         }
         for path in &mut self.only_paths {
-            *path = plain(path);
+            *path = plain(path, Parents::Resolved);
         }
         Ok(())
     }
@@ -61,12 +65,22 @@ impl Filter {
         let (path, method) = (head.uri.path(), head.method);
         (self.only_methods.is_empty() || self.only_methods.contains(method))
             && !self.except_methods.contains(method)
-            && !self.except_paths.iter().any(|under| is_under(path, under))
-            && (self.only_paths.is_empty() || {
-                let path = plain(path);
-                self.only_paths.iter().any(|under| is_under(&path, under))
-            })
+            && !self.is_excepted(path)
+            && (self.only_paths.is_empty() || self.is_limited(path))
             && !self.except.iter().any(|except| except(head))
+    }
+
+    fn is_excepted(&self, path: &str) -> bool {
+        self.except_paths.iter().any(|(under, plain_under)| {
+            is_under(path, under) && is_under(&plain(path, Parents::Resolved), plain_under)
+        })
+    }
+
+    fn is_limited(&self, path: &str) -> bool {
+        [Parents::Kept, Parents::Resolved].into_iter().any(|parents| {
+            let path = plain(path, parents);
+            self.only_paths.iter().any(|under| is_under(&path, under))
+        })
     }
 }
 
@@ -87,15 +101,22 @@ fn is_under(path: &str, under: &str) -> bool {
     path.strip_prefix(under).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A path in its plain spelling: nothing escaped, lower case, no empty segments and no dots.
-fn plain(path: &str) -> String {
+/// What becomes of `..` in a path: some routers take the segment before it away, others let it be a segment like any other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Parents {
+    Kept,
+    Resolved,
+}
+
+/// A path in its plain spelling: nothing escaped, lower case, no empty segments and no dots alone.
+fn plain(path: &str, parents: Parents) -> String {
     let bytes = unescaped(path.as_bytes());
     let text = String::from_utf8_lossy(&bytes).to_lowercase();
     let mut segments: Vec<&str> = Vec::new();
     for segment in text.split(['/', '\\']) {
         match segment {
             "" | "." => {}
-            ".." => drop(segments.pop()),
+            ".." if parents == Parents::Resolved => drop(segments.pop()),
             other => segments.push(other),
         }
     }
@@ -123,7 +144,7 @@ fn unescaped(path: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Parents::*, *};
 
     #[test]
     fn paths_are_compared_by_segments() {
@@ -153,10 +174,11 @@ mod tests {
             "/%61pi%2Flogin",
             "/api\\login",
         ] {
-            assert_eq!(plain(spelling), "/api/login", "{spelling}");
+            assert_eq!(plain(spelling, Resolved), "/api/login", "{spelling}");
         }
-        assert_eq!(plain("/a%"), "/a%");
-        assert_eq!(plain("/a%f"), "/a%f");
-        assert_eq!(plain("/../.."), "/");
+        assert_eq!(plain("/a%", Resolved), "/a%");
+        assert_eq!(plain("/a%f", Resolved), "/a%f");
+        assert_eq!(plain("/../..", Resolved), "/");
+        assert_eq!(plain("/API/%2e./x/.", Kept), "/api/../x");
     }
 }

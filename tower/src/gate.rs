@@ -207,7 +207,8 @@ impl<L: Limits, R> Gate<L, R> {
 
     /// The seconds of `Retry-After`, and some more by chance if that is wanted.
     pub(crate) fn jittered(&self, wait: Nanos) -> u64 {
-        retry_seconds(wait) + self.jitter.below(self.options.jitter_max.as_secs() + 1)
+        let more = self.jitter.below(self.options.jitter_max.as_secs().saturating_add(1));
+        retry_seconds(wait).saturating_add(more)
     }
 }
 

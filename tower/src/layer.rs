@@ -146,7 +146,8 @@ impl<L: Limits, R> Builder<L, R> {
         self
     }
 
-    /// Does not ask about these paths and those below them, such as `/health`. They are compared as they are written.
+    /// Does not ask about these paths and those below them, such as `/health`. They are compared as they are written, and
+    /// `/health/../api` is not below `/health`.
     pub fn except_paths<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
         self.options.filter.except_paths(paths);
         self
@@ -196,7 +197,7 @@ impl<L: Limits, R> Builder<L, R> {
     }
 
     /// Adds up to so many seconds to `Retry-After`, by chance, so that clients who were refused together do not come back
-    /// together. None by default.
+    /// together. None by default; whole seconds, so less than one adds none.
     pub fn jitter(mut self, most: Duration) -> Self {
         self.options.jitter_max = most;
         self

@@ -197,6 +197,12 @@ async fn jitter_delays_and_never_hastens() {
 }
 
 #[tokio::test]
+async fn jitter_of_any_length_is_added_without_overflow() {
+    let (_, refused) = both(example().jitter(Duration::MAX)).await;
+    assert!(field(&refused, "retry-after").parse::<u64>().unwrap() >= 7);
+}
+
+#[tokio::test]
 async fn head_requests_and_unknown_windows_are_answered() {
     let log = Log::builder(1, Duration::from_millis(1_500)).build().unwrap();
     let layer = RateLimitLayer::builder(All::new(log)).clock(Manual::new()).reject(Problem).build().unwrap();

@@ -43,6 +43,14 @@ async fn paths_and_methods_are_told_in_and_out() {
         ("/api/health", false),
         ("/api/health/live", false),
         ("/api//health", true),
+        // Dots that one router resolves and another does not: whichever it is, the request is limited.
+        ("/api/../login", true),
+        ("/api/%2E%2e/login", true),
+        ("/x/../api/login", true),
+        ("/api/health/../login", true),
+        ("/api/health/%2e%2e%2flogin", true),
+        ("/api/health/..\\login", true),
+        ("/api/health/./live", false),
         ("/", false),
         ("/apis", false),
     ] {

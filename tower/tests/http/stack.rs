@@ -142,6 +142,45 @@ async fn readiness_is_that_of_the_service_within() {
     assert_eq!(layer.stats().admitted, 0);
 }
 
+/// Not clonable; to be called once each time that it said it is ready, and falls over every second time.
+#[derive(Default)]
+struct Strict {
+    ready: bool,
+    calls: u32,
+}
+
+impl Service<Request<()>> for Strict {
+    type Response = Response<String>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<String>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.ready = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        assert!(std::mem::take(&mut self.ready), "called without being asked whether it is ready");
+        self.calls += 1;
+        assert!(self.calls % 2 == 1, "falls over");
+        std::future::ready(Ok(Response::new(String::new())))
+    }
+}
+
+#[tokio::test]
+async fn the_service_within_is_the_one_that_was_ready_and_may_panic() {
+    let layer = layer(3);
+    let mut service = layer.layer(Strict::default());
+    for falls_over in [false, true, false] {
+        let service = service.ready().await.unwrap();
+        let call = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| service.call(request())));
+        assert_eq!(call.is_err(), falls_over);
+        // A future that is dropped before it is polled was charged, too.
+    }
+    assert_eq!(service.ready().await.unwrap().call(request()).await.unwrap().status(), 429);
+    assert_eq!((layer.stats().admitted, layer.stats().refused_by_limits()), (3, 1));
+}
+
 #[tokio::test]
 async fn errors_of_the_service_within_are_handed_on() {
     let layer = layer(1);

@@ -29,6 +29,12 @@ pub(crate) struct Served {
     task: JoinHandle<()>,
 }
 
+impl Served {
+    pub(crate) fn by(address: SocketAddr, task: JoinHandle<()>) -> Self {
+        Self { address, task }
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         self.task.abort();
@@ -41,7 +47,7 @@ pub(crate) async fn serve(app: Router) -> Served {
     let address = listener.local_addr().unwrap();
     let service = app.into_make_service_with_connect_info::<SocketAddr>();
     let task = tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
-    Served { address, task }
+    Served::by(address, task)
 }
 
 /// How often something happened.
