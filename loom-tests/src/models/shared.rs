@@ -100,7 +100,7 @@ pub(super) fn add(models: &mut Vec<Model>) {
     ];
     models.extend(scenarios.into_iter().map(|(scenario, mut after, least)| {
         after.push(acquire(Places::AUDIT, least));
-        places.model(scenario.after(after))
+        places.model(scenario.after(after)).long()
     }));
     // A thread that never goes on has lost its own permit at most.
     models.extend([
@@ -111,7 +111,8 @@ pub(super) fn add(models: &mut Vec<Model>) {
                     .thread([key(1, 6)])
                     .after([key(1, 17), acquire(Places::AUDIT, 1)]),
             )
-            .frozen(1),
+            .frozen(1)
+            .long(),
         places
             .model(
                 Scenario::new("one key, twice, for an idle place; one stops")
@@ -120,6 +121,7 @@ pub(super) fn add(models: &mut Vec<Model>) {
                     .thread([key(3, 16)])
                     .after([key(3, 30), acquire(Places::AUDIT, 3)]),
             )
-            .frozen(1),
+            .frozen(1)
+            .long(),
     ]);
 }
