@@ -9,6 +9,7 @@ mod live;
 mod locked;
 mod log;
 mod shards;
+#[cfg(tollgate_loom)]
 mod shared;
 mod words;
 
@@ -51,6 +52,7 @@ pub fn all() -> Vec<Model> {
     words::add(&mut models);
     locked::add(&mut models);
     shards::add(&mut models);
+    #[cfg(tollgate_loom)]
     shared::add(&mut models);
     live::add(&mut models);
     clock::add(&mut models);
