@@ -343,7 +343,7 @@ MUTANTS = [
     # --- many keys
     ("keyed: a key in use leaves", "keyed", SHARD, [("if wait > Nanos::ZERO {", "if false {")], DIES),
     ("keyed: a late caller finds a new key", "keyed", SHARD, [("now.max(self.floor)", "now")], DIES),
-    ("keyed: an older time is no reason to stay", "keyed", "src/keyed/states.rs", [(
+    ("keyed: an older time is no reason to stay", "keyed", "src/decision.rs", [(
         "return look.at() - now + wait;", "return wait;")],
      LIVES("a newest admission later than now is in its window still, so that the wait is not zero")),
     ("keyed: what left is not forgotten", "keyed", SHARD, [(
