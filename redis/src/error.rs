@@ -169,6 +169,7 @@ impl Failure {
     pub(crate) fn of(error: &RedisError) -> Self {
         match error.kind() {
             _ if error.is_timeout() => Self::Deadline,
+            _ if in_script(error) => Self::Server,
             ErrorKind::Server(ServerErrorKind::ResponseError)
             | ErrorKind::Parse
             | ErrorKind::UnexpectedReturnType => Self::Key,
@@ -182,6 +183,14 @@ impl Failure {
     pub(crate) fn is_general(self) -> bool {
         matches!(self, Self::Deadline | Self::Connection | Self::Server)
     }
+}
+
+/// Whether a command in the script was refused for the server's own reasons: before 7.0 the reply hides it in its text.
+fn in_script(error: &RedisError) -> bool {
+    let said = error.detail().unwrap_or_default();
+    ["-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLICAS ", "-LOADING ", "-BUSY ", "-MASTERDOWN "]
+        .iter()
+        .any(|code| said.contains(code))
 }
 
 impl fmt::Display for Failure {

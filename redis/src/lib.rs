@@ -44,7 +44,7 @@
 //! | G6 | with leases: for every `x`, the units spent with `T` in `(x - W, x]` are at most `L`, by clocks whose rates differ by less than 1/1,000; a caller who waited for the call is counted at its run, others when served | ring |
 //! | G7 | a cached refusal is one that the server would give too, while nobody resets the key or raises the limit from another instance, and the server's clock does not step forward | all |
 //! | G8 | every check ends within the deadline, whatever the server and the network do, and the runtime's own delays | all |
-//! | G9 | a key dies within `2 W + hold + 1 s` after its last admission (GCRA: once the bucket has drained) | all |
+//! | G9 | a key dies within `2 W + hold + 1 s` after its last admission, `W` the longest window it has known (GCRA: once the bucket has drained) | all |
 //! | G10 | while every instance is on its own ([`OnFailure::Local`], [`Share`]): at most the sum of the portions, which is `L`; while their number changes, [`change_bound`] | counted by the core's window counter |
 //!
 //! The proofs stand where the code is: the scripts' headers and the desk of one key (`desk.rs`, with the model that
@@ -60,13 +60,17 @@
 //! - Going over to [`OnFailure::Local`] and back: up to `2 L` in a window, `L` by the server and `L` by the instances.
 //!   What an instance had from the server counts against its portion; what it gave alone is not told to the server afterwards.
 //! - Order between callers of different instances; with shared calls, first come first served within one.
-//! - A longer window, deployed under the old name, holds for what is recorded from then on; what is older is kept for one old window
-//!   after the newest record at least.
+//! - After a change of the window ([`Limiter::set_rules`], or a deployment under the old name): a shorter one holds at once; a
+//!   longer one holds for what is taken from then on, and looks back as far as units are kept: an old window, or the newest
+//!   `limit` units of a ring that is still there. While both windows are asked for, a ring keeps every unit for
+//!   both; the other stores keep what the last call's window needs.
 //!
 //! # Servers
-//! Tested with Redis 7.0. The scripts use nothing newer than Redis 5.0: `TIME` before a write needs effect replication, which
-//! is the default since 5.0, and the only one since 7.0; the other commands are of 3.0.2 or older (`ZADD NX`), and Lua's
-//! `struct` library of 2.6. So Redis 5 and later, and Valkey, should work; none but 7.0 was run.
+//! All tests pass on Redis 7.0; those of the limiter also on Redis 6.2.5 and 8.2.3 and Valkey 9.1.2, the cluster's on the last two
+//! (the test's way of making one is newer than 6.2). What decides is what the scripts use: `TIME` before a write needs
+//! effect replication, the default since 5.0 and the only way since 7.0; the commands are of 3.0.2 or older (`ZADD NX`), and
+//! Lua's `struct` library of 2.6. So Redis 5, 6.0 and 7.2 and older Valkeys should work too, and KeyDB, a fork of 6; Dragonfly
+//! has all of these, and runs scripts on declared keys only, as these are. None of these was run.
 //! [`Limiter::verify`] finds out at the start. A connection needs the rights to `EVAL`, `EVALSHA`, `DEL` and, inside scripts,
 //! to `TIME`, `GET`, `GETRANGE`, `SETRANGE`, `PEXPIRE`, `PEXPIREAT` and the sorted set's commands. A proxy that does not allow scripts will not do.
 //!

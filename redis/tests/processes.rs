@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redis::aio::ConnectionManager;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use tollgate_redis::{Limiter, OnFailure, Store};
 use tollgate_redis_server::Server;
 
@@ -33,7 +33,9 @@ async fn work(url: &str) {
     for (store, name) in [(Store::Ring, "ring"), (Store::Zset, "zset")] {
         for (limit, calls) in LIMITS.into_iter().zip(CALLS) {
             let client = redis::Client::open(url).unwrap();
-            let connection = ConnectionManager::new(client).await.unwrap();
+            // The deadline is the limiter's; the client's own half a second would come before it on a busy machine.
+            let config = ConnectionManagerConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
+            let connection = ConnectionManager::new_with_config(client, config).await.unwrap();
             let limiter = Limiter::builder(format!("{name}{limit}"), limit, Duration::from_secs(600))
                 .store(store)
                 .deadline(Duration::from_secs(20))

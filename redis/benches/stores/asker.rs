@@ -44,12 +44,23 @@ pub(crate) struct Asker {
 
 impl Asker {
     pub(crate) fn new(connection: MultiplexedConnection, kept: Kept, rule: Rule, name: String) -> Self {
+        Self::on(connection, kept, rule, name, "key")
+    }
+
+    /// On a key of this name.
+    pub(crate) fn on(
+        connection: MultiplexedConnection,
+        kept: Kept,
+        rule: Rule,
+        name: String,
+        key: &str,
+    ) -> Self {
         let store = match kept {
             Kept::Ours(store) | Kept::Told(store) => store,
             Kept::Textbook => Store::Ring,
         };
         let (scripted, textbook) = (Scripted::new(store), redis::Script::new(TEXTBOOK));
-        Self { connection, kept, scripted, textbook, rule, key: b"key".to_vec(), name, calls: 0 }
+        Self { connection, kept, scripted, textbook, rule, key: key.as_bytes().to_vec(), name, calls: 0 }
     }
 
     pub(crate) async fn admitted(&mut self, units: u64) -> bool {

@@ -99,7 +99,7 @@ async fn checks(full: bool) {
             for (lanes, pipelined) in [(1, false), (16, false), (64, false), (16, true), (64, true)] {
                 let rule = Rule::new(1_000_000, Duration::from_millis(100));
                 // GCRA gives back at its rate: a longer burst keeps it on the path of admissions.
-                let count = if units > 1 { count / 10 } else { count };
+                let count = if units > 1 { (count / 10).max(lanes) } else { count };
                 let (rate, cpu) =
                     drive(kept, rule, Drive { units, lanes, pipelined, checks: count, admit: true }).await;
                 print!(" {:>16}", format!("{rate:.0} / {cpu:.1}"));
@@ -135,6 +135,24 @@ async fn cost(full: bool) {
             .collect();
         for ((name, _), median) in KEPT.iter().zip(&medians) {
             println!("{what:10} {name:14} {median:6.2} us  {:.2} x the textbook's", median / medians[0]);
+        }
+    }
+}
+
+/// Bytes an entry of a full limit.
+async fn bytes(full: bool) {
+    println!("bytes: an entry, by MEMORY USAGE, of a full limit");
+    let server = Server::start().await;
+    for limit in if full { vec![100, 1_000, 10_000, 100_000] } else { vec![100] } {
+        for (name, kept) in KEPT.into_iter().take(4) {
+            let key = format!("{name}{limit}");
+            let rule = Rule::new(limit, HOUR);
+            let mut asker = Asker::on(server.connection().await, kept, rule, "fill".into(), &key);
+            for _ in 0..limit / 10 {
+                assert!(asker.admitted(10).await);
+            }
+            let bytes: u64 = server.ask(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).await;
+            println!("{name:14} limit {limit:7}: {:8.2}", bytes as f64 / limit as f64);
         }
     }
 }
@@ -269,6 +287,9 @@ fn main() {
         }
         if chosen("checks") {
             checks(full).await;
+        }
+        if chosen("bytes") {
+            bytes(full).await;
         }
         if chosen("stall") {
             stall(full).await;

@@ -6,12 +6,13 @@
 //! |----|--------|
 //! | M1 | no window holds more admissions of all instances together than [`change_bound`] says |
 //! | M2 | some window holds just as many: the bound is not above what can happen |
+//! | M3 | portions of one number of instances add up to the limit, and differ by one at most |
 
 use std::{collections::HashSet, time::Duration};
 
 use tollgate::Nanos;
 
-use super::{Instances, change_bound};
+use super::{Instances, change_bound, portion};
 use crate::{Limiter, Share};
 
 const WINDOW: u64 = 2;
@@ -145,5 +146,14 @@ fn model_no_more_than_the_bound_while_instances_leave_or_join() {
                 .max();
             assert_eq!(most, Some(bound), "M2: {limit}, {from} to {to}");
         }
+    }
+}
+
+#[test]
+fn portions_add_up_to_the_limit() {
+    for (limit, count) in (0..60).flat_map(|limit| (1..9).map(move |count| (limit, count))) {
+        let portions: Vec<u64> = (0..count).map(|index| portion(limit, index, count)).collect();
+        assert_eq!(portions.iter().sum::<u64>(), limit, "M3: {portions:?}");
+        assert!(portions.is_sorted_by(|a, b| a >= b) && portions[0] - portions[count as usize - 1] <= 1);
     }
 }

@@ -41,7 +41,7 @@ local function open(key, L, W)
   end
   local function put(slot, records)
     local here = math.min(#records, (C - slot) * 8)
-    call('SETRANGE', key, SLOTS + slot * 8, string.sub(records, 1, here))
+    call('SETRANGE', key, SLOTS + slot * 8, here < #records and string.sub(records, 1, here) or records)
     if here < #records then put(0, string.sub(records, here + 1)) end
   end
 

@@ -332,7 +332,7 @@ async fn f085_a_server_that_refuses_the_time_command() {
     let limiter = Limiter::builder("api", 5, MINUTE).on_failure(OnFailure::Closed);
     let limiter = limiter.deadline(20 * SECOND).build(manager(&url)).unwrap();
     let said = limiter.verify().await.unwrap_err().to_string();
-    assert!(said.contains("can't run this command"), "at start: {said}");
+    assert!(said.contains("can't run this command") || said.contains("permission"), "at start: {said}");
     assert!(limiter.try_acquire("a", 1).await.is_err(), "and never a silent yes");
     let open = Limiter::builder("api", 5, MINUTE).on_failure(OnFailure::Open).deadline(20 * SECOND);
     let open = open.build(manager(&url)).unwrap();

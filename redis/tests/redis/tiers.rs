@@ -123,7 +123,7 @@ async fn the_coarse_limiter_refuses_an_instance_s_excess_and_charges_nothing_for
 async fn instances_count_one_another() {
     let server = Server::start().await;
     let mut connection = server.connection().await;
-    let period = Duration::from_millis(100);
+    let period = Duration::from_millis(400);
     let counts: Vec<Instances> = (0..3).map(|_| Instances::alone()).collect();
     let beats: Vec<Heartbeat> = counts
         .iter()
