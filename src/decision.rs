@@ -214,33 +214,33 @@ pub(crate) fn take_if_ordinary<H: History>(history: &H, cost: u64, now: Nanos) -
 
 /// Takes `cost` permits and tells what is left, or tells why not.
 pub(crate) fn check<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
-    let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
+    if !is_ordinary(history.limits(), cost, now) {
+        return unasked(history, cost, now);
+    }
     // Lock-free: a round is lost only to another caller that was admitted meanwhile.
     loop {
-        if history.take(cost, now) {
-            return Ok(quota(history, now));
-        }
+        let admitted = history.take(cost, now);
+        let decision = judge(history, if admitted { 0 } else { cost }, now);
         // Refused; if the permit came free before the wait was read, this call takes it after all.
-        if let Some(Err(denied)) = judge(history.limits(), &history.look(now), cost) {
-            return Err(denied);
+        if admitted || decision.is_err() {
+            return decision;
         }
     }
 }
 
 /// Tells whether [`check`] would admit, with the figures of now, and changes nothing.
 pub(crate) fn peek<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
-    let Some(cost) = ordinary(history, cost, now)? else { return Ok(quota(history, now)) };
-    loop {
-        if let Some(decision) = judge(history.limits(), &history.look(now), cost) {
-            return decision;
-        }
+    if is_ordinary(history.limits(), cost, now) {
+        judge(history, cost, now)
+    } else {
+        unasked(history, cost, now)
     }
 }
 
 /// Whether [`try_acquire`] would admit. Without figures, so cheaper than [`peek`].
 pub(crate) fn has_room<H: History>(history: &H, cost: u64, now: Nanos) -> bool {
     let limits = history.limits();
-    if !now.in_range() || cost.wrapping_sub(1) >= limits.ceiling() {
+    if !is_ordinary(limits, cost, now) {
         return now.in_range() && cost == 0;
     }
     loop {
@@ -280,37 +280,41 @@ pub(crate) fn idle_after<H: History>(history: &H, now: Nanos) -> Nanos {
     }
 }
 
-/// The cost if the history must decide; `None` for a cost of 0, which is admitted and changes nothing.
-fn ordinary<H: History>(history: &H, cost: u64, now: Nanos) -> Result<Option<u64>, Denied> {
-    let limits = history.limits();
-    if !now.in_range() {
-        let quota = Quota {
-            rule: 0,
-            limit: limits.capacity(0),
-            remaining: 0,
-            next_after: Nanos::ZERO,
-            reset_after: Nanos::ZERO,
-            at: now,
-        };
-        return Err(Denied { reason: Reason::TimeOutOfRange, quota });
-    }
-    if let Some(rule) = (0..limits.rules().len()).find(|&rule| cost > limits.passable(rule)) {
-        let quota = Quota { rule, limit: limits.capacity(rule), ..quota(history, now) };
-        return Err(Denied { reason: Reason::Never, quota });
-    }
-    if cost > limits.max_cost() {
-        let reason = Reason::MaxCost { max: limits.max_cost() };
-        return Err(Denied { reason, quota: quota(history, now) });
-    }
-    Ok((cost > 0).then_some(cost))
+/// Whether the history must decide: a time in range, and a cost above 0 that can be taken.
+#[inline]
+fn is_ordinary(limits: &impl Limits, cost: u64, now: Nanos) -> bool {
+    // One compare for both ends: 0 wraps to the top.
+    now.in_range() && cost.wrapping_sub(1) < limits.ceiling()
 }
 
-/// Once for each history, not in each place: the C library has a budget.
+/// The answer to what is not ordinary, which changes nothing.
+#[cold]
 #[inline(never)]
-fn quota<H: History>(history: &H, now: Nanos) -> Quota {
+fn unasked<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
+    let limits = history.limits();
+    let quota = if now.in_range() {
+        judge(history, 0, now)?
+    } else {
+        Quota { remaining: 0, ..Quota::new(limits.capacity(0), now) }
+    };
+    let rule = (0..limits.rules().len()).find(|&rule| cost > limits.passable(rule));
+    let (reason, quota) = match rule {
+        _ if !now.in_range() => (Reason::TimeOutOfRange, quota),
+        Some(rule) => (Reason::Never, Quota { rule, limit: limits.capacity(rule), ..quota }),
+        None if cost > limits.max_cost() => (Reason::MaxCost { max: limits.max_cost() }, quota),
+        None => return Ok(quota),
+    };
+    Err(Denied { reason, quota })
+}
+
+/// The verdict on `cost` permits (0, or such that [`is_ordinary`]) at `now` (in range). Once for each history, not in
+/// each place: the C library has a budget.
+#[inline(never)]
+fn judge<H: History>(history: &H, cost: u64, now: Nanos) -> Decision {
+    // Lock-free: a look fails only if somebody was admitted meanwhile.
     loop {
-        if let Some(quota) = read_quota(history.limits(), &history.look(now)) {
-            return quota;
+        if let Some(decision) = verdict(history.limits(), &history.look(now), cost) {
+            return decision;
         }
     }
 }
@@ -341,10 +345,12 @@ fn read_quota(limits: &impl Limits, look: &impl Look) -> Option<Quota> {
     Some(Quota { rule: tightest, limit, remaining, next_after, reset_after, at: look.at() })
 }
 
-/// The verdict of one look on `cost` permits. `None`: the history moved on. Not inlined, as `quota`.
-#[inline(never)]
-fn judge(limits: &impl Limits, look: &impl Look, cost: u64) -> Option<Decision> {
+/// The verdict of one look on `cost` permits. `None`: the history moved on.
+fn verdict(limits: &impl Limits, look: &impl Look, cost: u64) -> Option<Decision> {
     let quota = read_quota(limits, look)?;
+    if cost == 0 {
+        return Some(Ok(quota));
+    }
     let (mut refusing, mut retry_after) = (0, Nanos::ZERO);
     for rule in 0..limits.rules().len() {
         let wait = look.wait_to_pass(rule, limits.capacity(rule), cost)?;

@@ -256,9 +256,10 @@ impl Rules {
 
     /// A list of these, for an [`Algorithm`](crate::Algorithm) of your own; more than [`RULES_MAX`] are left out.
     pub fn of(rules: &[Rule]) -> Self {
-        let mut list = Self { len: 0, list: [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX] };
-        rules.iter().for_each(|&rule| list.push(rule));
-        list
+        let mut list = [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX];
+        let kept = rules.len().min(RULES_MAX);
+        list[..kept].copy_from_slice(&rules[..kept]);
+        Self { len: rules.len() as u64, list } // All are counted: as `push`.
     }
 
     /// Adds a rule; one too many is counted and reported by [`Rules::validate`].
@@ -277,10 +278,9 @@ impl Rules {
     /// Checks the number of rules and each rule. Once, not in each place: the C library has a budget. So are the two
     /// below.
     #[inline(never)]
-    pub(crate) fn validate(self) -> Result<Self, ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         self.expect_at_most(RULES_MAX)?;
-        self.iter().try_for_each(|rule| rule.validate())?;
-        Ok(self)
+        self.iter().try_for_each(|rule| rule.validate())
     }
 
     /// Checks that there is a rule, and no more than `max`.

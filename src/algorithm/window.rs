@@ -314,7 +314,8 @@ impl WithRules for WindowConfig {
     /// that covers `m` of the `n` buckets that the ring can look back over admits at most `limit` in each `m`, hence, rules
     /// changing meanwhile, less than the total's range in all `n` if each limit is at most a share of `m / 2n` of it.
     fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError> {
-        let (rules, width) = (rules.validate()?, self.split.width());
+        rules.validate()?;
+        let width = self.split.width();
         let mut limit_max = self.split.rest_max();
         for rule in rules.iter() {
             let (window, buckets) = (rule.window, rule.window.as_nanos() / width);
@@ -716,7 +717,8 @@ impl WindowBuilder {
     /// the ring, a limit too large for the width, a phase not below the width, more than
     /// [`RULES_MAX`](crate::RULES_MAX) rules, or a largest cost of 0.
     pub fn config(self) -> Result<WindowConfig, ConfigError> {
-        let rules = self.rules.validate()?;
+        let rules = self.rules;
+        rules.validate()?;
         let windows = || rules.iter().map(|rule| rule.window.as_nanos());
         let shortest = windows().min().unwrap_or(1);
         let longest = windows().max().unwrap_or(1).max(self.window_max.as_nanos());

@@ -327,7 +327,8 @@ impl<C: Copy> Parted<C> {
         shards: usize,
         part: impl Fn(u64, u64) -> Result<C, ConfigError>,
     ) -> Result<Self, ConfigError> {
-        let (rules, shards) = (rules.validate()?, shards as u64);
+        rules.validate()?;
+        let shards = shards as u64;
         rules.expect_at_most(1)?;
         let rule = rules.first();
         if !(1..=Self::SHARDS_MAX).contains(&shards) {

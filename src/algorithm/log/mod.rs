@@ -167,7 +167,8 @@ impl LogConfig {
 
 impl WithRules for LogConfig {
     fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError> {
-        let (rules, cap) = (rules.validate()?, self.ring.cap);
+        rules.validate()?;
+        let cap = self.ring.cap;
         if rules.largest_limit() > cap {
             return Err(ConfigError::Limit { got: rules.largest_limit(), max: cap });
         }
@@ -325,7 +326,8 @@ impl LogBuilder {
     /// A limit above 2^30 or above the capacity given, a window outside 1 ns to [`Nanos::MAX`], more than [`RULES_MAX`](crate::RULES_MAX)
     /// rules, or a largest cost of 0.
     pub fn config(self) -> Result<LogConfig, ConfigError> {
-        let rules = self.rules.validate()?;
+        let rules = self.rules;
+        rules.validate()?;
         if rules.largest_limit() > LIMIT_MAX {
             return Err(ConfigError::Limit { got: rules.largest_limit(), max: LIMIT_MAX });
         }
