@@ -91,7 +91,7 @@ instrumented() {
     local name=$1
     shift
     run env RUSTC_BOOTSTRAP=1 RUSTFLAGS="$*" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/ffi-$name" \
-        cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --features heap --target "$target" \
+        cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --features heap,shards --target "$target" \
         --config 'profile.ffi.lto="off"'
 }
 
@@ -193,6 +193,8 @@ step_consumers() {
     consumers "$work/no_std" "$work/no_std/lib"
     run gcc -std=gnu11 "${warnings[@]}" -I"$prefix/include" "$programs/two_builds.c" -o "$work/two_builds" -ldl
     run "$work/two_builds" "$prefix/lib/libtollgate.so" "$work/no_std/lib/libtollgate.so"
+    run env PREFIX="$work/shards" ffi/install.sh --no-default-features --features shards
+    run "$work/two_builds" "$prefix/lib/libtollgate.so" "$work/shards/lib/libtollgate.so" shards
 }
 
 step_examples() {

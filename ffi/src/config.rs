@@ -2,12 +2,14 @@
 
 use core::{ptr::NonNull, time::Duration};
 
+#[cfg(feature = "shards")]
+use tollgate::Parted;
 #[cfg(feature = "std")]
 use tollgate::{Compact, CompactBuilder, Sampled, SampledBuilder, Wheel, WheelBuilder};
 use tollgate::{
     Config, Coverage, Fixed, FixedBuilder, FixedConfig, Gcra, GcraBuilder, GcraConfig, Log, LogBuilder,
-    LogConfig, Pacing, PacingBuilder, Parted, RULES_MAX, TwoWindow, TwoWindowBuilder, TwoWindowConfig,
-    Window, WindowBuilder, WindowConfig,
+    LogConfig, Pacing, PacingBuilder, RULES_MAX, TwoWindow, TwoWindowBuilder, TwoWindowConfig, Window,
+    WindowBuilder, WindowConfig,
 };
 
 use crate::status::tollgate_status::{self, *};
@@ -92,7 +94,8 @@ pub struct tollgate_config_t {
     pub flags: u32,
     /// `TOLLGATE_LOG` and `_WINDOW` of one rule: over how many shards the limit is spread, so that threads do not meet on one
     /// cache line: as many as threads call at once, at most 65,536. A thread begins at a shard of its own and is refused
-    /// only after all have refused. 0 and 1: not spread. The largest cost is the smallest part above 0.
+    /// only after all have refused. 0 and 1: not spread. The largest cost is the smallest part above 0. A library that was
+    /// built without shards answers `TOLLGATE_E_UNSUPPORTED` to more.
     pub shards: u32,
     /// The largest cost of a call. Default: any cost up to the limit (the burst). `TOLLGATE_LOG` is faster with 1.
     pub max_cost: u32,
@@ -116,14 +119,19 @@ const _: () = assert!(TOLLGATE_MAX_RULES == RULES_MAX);
 
 /// What the core makes of a configuration: a configuration of its own, whose state lies where we say, or a builder of
 /// something that keeps its own memory.
-#[expect(clippy::large_enum_variant, reason = "it lies on the stack, for as long as a limiter is made")]
+#[cfg_attr(
+    feature = "shards",
+    expect(clippy::large_enum_variant, reason = "it lies on the stack, for as long as a limiter is made")
+)]
 pub(crate) enum Plan {
     Log(LogConfig),
     Window(WindowConfig),
     Fixed(FixedConfig),
     TwoWindow(TwoWindowConfig),
     Gcra(GcraConfig),
+    #[cfg(feature = "shards")]
     ShardedLog(Parted<LogConfig>),
+    #[cfg(feature = "shards")]
     ShardedWindow(Parted<WindowConfig>),
     Pacing(PacingBuilder),
     #[cfg(feature = "heap")]
@@ -141,7 +149,9 @@ pub(crate) enum Plan {
 pub(crate) enum Life {
     Log(LogBuilder),
     Window(WindowBuilder),
+    #[cfg(feature = "shards")]
     ShardedLog(LogBuilder),
+    #[cfg(feature = "shards")]
     ShardedWindow(WindowBuilder),
     Fixed(FixedBuilder),
     TwoWindow(TwoWindowBuilder),
@@ -162,7 +172,9 @@ macro_rules! placed {
             Self::Fixed($config) => $answer,
             Self::TwoWindow($config) => $answer,
             Self::Gcra($config) => $answer,
+            #[cfg(feature = "shards")]
             Self::ShardedLog($config) => $answer,
+            #[cfg(feature = "shards")]
             Self::ShardedWindow($config) => $answer,
             _ => $else,
         }
@@ -189,7 +201,8 @@ impl tollgate_config_t {
         self.flags & TOLLGATE_STATS != 0
     }
 
-    fn is_sharded(&self) -> bool {
+    /// Whether the limit is spread.
+    pub(crate) fn is_sharded(&self) -> bool {
         self.shards > 1
     }
 
@@ -213,11 +226,14 @@ impl tollgate_config_t {
             return self.live_plan();
         }
         let (limit, window, cost) = (self.rules[0].limit, span(self.rules[0].window_ns), self.cost());
-        let shards = self.shards as usize;
         Ok(match self.algorithm {
-            TOLLGATE_LOG if self.is_sharded() => Plan::ShardedLog(self.log().config_sharded(shards)?),
+            #[cfg(feature = "shards")]
+            TOLLGATE_LOG if self.is_sharded() => {
+                Plan::ShardedLog(self.log().config_sharded(self.shards as usize)?)
+            }
+            #[cfg(feature = "shards")]
             TOLLGATE_WINDOW if self.is_sharded() => {
-                Plan::ShardedWindow(self.window().config_sharded(shards)?)
+                Plan::ShardedWindow(self.window().config_sharded(self.shards as usize)?)
             }
             _ if self.is_sharded() => return Err(TOLLGATE_E_UNSUPPORTED),
             TOLLGATE_LOG => Plan::Log(self.log().config()?),
@@ -266,8 +282,10 @@ impl tollgate_config_t {
     fn live_plan(&self) -> Result<Plan, tollgate_status> {
         Ok(Plan::Live(match (self.algorithm, self.is_sharded()) {
             (TOLLGATE_LOG, false) => Life::Log(self.log()),
+            #[cfg(feature = "shards")]
             (TOLLGATE_LOG, true) => Life::ShardedLog(self.log()),
             (TOLLGATE_WINDOW, false) => Life::Window(self.window()),
+            #[cfg(feature = "shards")]
             (TOLLGATE_WINDOW, true) => Life::ShardedWindow(self.window()),
             (TOLLGATE_FIXED, false) => Life::Fixed(self.fixed()),
             (TOLLGATE_TWO_WINDOW, false) => Life::TwoWindow(self.two_window()),
@@ -283,9 +301,12 @@ impl tollgate_config_t {
 
     fn log(&self) -> LogBuilder {
         let first = self.rules[0];
-        let start =
+        let mut start =
             Log::builder(first.limit, span(first.window_ns)).max_cost(self.cost()).capacity(self.reserved[1]);
-        self.further_rules().fold(start, |builder, rule| builder.rule(rule.limit, span(rule.window_ns)))
+        for rule in self.further_rules() {
+            start = start.rule(rule.limit, span(rule.window_ns));
+        }
+        start
     }
 
     fn window(&self) -> WindowBuilder {
@@ -301,7 +322,10 @@ impl tollgate_config_t {
         if self.reserved[1] > 0 {
             start = start.window_max(span(self.reserved[1]));
         }
-        self.further_rules().fold(start, |builder, rule| builder.rule(rule.limit, span(rule.window_ns)))
+        for rule in self.further_rules() {
+            start = start.rule(rule.limit, span(rule.window_ns));
+        }
+        start
     }
 
     fn fixed(&self) -> FixedBuilder {
@@ -360,8 +384,8 @@ impl tollgate_config_t {
     }
 
     /// The rules after the first.
-    fn further_rules(&self) -> impl Iterator<Item = &tollgate_rule_t> {
-        self.rules.iter().take(self.rule_count as usize).skip(1)
+    fn further_rules(&self) -> &[tollgate_rule_t] {
+        self.rules.get(1..self.rule_count as usize).unwrap_or(&[])
     }
 
     /// A `buckets`-th of the window, which must be whole.

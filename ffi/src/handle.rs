@@ -49,14 +49,18 @@ use core::{
     },
 };
 
+#[cfg(feature = "shards")]
+use tollgate::Parted;
+#[cfg(all(feature = "heap", feature = "shards"))]
+use tollgate::Sharded;
 use tollgate::{
-    Algorithm, Config, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Parted, Placed, STATE_ALIGN,
+    Algorithm, Config, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Placed, STATE_ALIGN,
     TwoWindowConfig, WindowConfig,
 };
 #[cfg(feature = "std")]
 use tollgate::{Compact, Sampled, Wheel};
 #[cfg(feature = "heap")]
-use tollgate::{Fixed, Gcra, Live, Log, Sharded, TwoWindow, Window};
+use tollgate::{Fixed, Gcra, Live, Log, TwoWindow, Window};
 
 use crate::{
     config::{CONFIG_WORDS, Plan, stats_lines, tollgate_config_t},
@@ -282,7 +286,10 @@ impl Handle {
         self.is_ready()?;
         self.is_our_layout()?;
         let config = self.config();
-        let plan = config.plan().map_err(|_| TOLLGATE_E_CORRUPT)?;
+        let plan = config.plan().map_err(|status| match status {
+            TOLLGATE_E_UNSUPPORTED if config.is_sharded() && !cfg!(feature = "shards") => status,
+            _ => TOLLGATE_E_CORRUPT,
+        })?;
         crate::clock::serves(config.clock, true).map_err(|status| match status {
             TOLLGATE_E_UNSUPPORTED => status,
             _ => TOLLGATE_E_CORRUPT,
@@ -403,7 +410,7 @@ impl Handle {
         (tag == T::ALGORITHM).then(|| self.state_behind(0).cast().as_ptr())
     }
 
-    /// Puts what keeps its own memory in memory of our own, before the limiter is made there.
+    /// Puts what keeps its own memory in memory of our own, before anyone else knows of the limiter.
     ///
     /// # Safety
     /// There is room for it behind the header.
@@ -432,9 +439,11 @@ impl Handle {
         if let Some(gcra) = self.placed::<GcraConfig>(tag) {
             return gcra.try_acquire_at(cost, now);
         }
+        #[cfg(feature = "shards")]
         if let Some(log) = self.placed::<Parted<LogConfig>>(tag) {
             return try_apart(log, cost, now);
         }
+        #[cfg(feature = "shards")]
         if let Some(window) = self.placed::<Parted<WindowConfig>>(tag) {
             return try_apart(window, cost, now);
         }
@@ -505,9 +514,11 @@ impl Handle {
         if let Some(mut two_window) = self.placed::<TwoWindowConfig>(tag) {
             return visit(&raw mut two_window);
         }
+        #[cfg(feature = "shards")]
         if let Some(mut log) = self.placed::<Parted<LogConfig>>(tag) {
             return visit(&raw mut log);
         }
+        #[cfg(feature = "shards")]
         if let Some(mut window) = self.placed::<Parted<WindowConfig>>(tag) {
             return visit(&raw mut window);
         }
@@ -537,17 +548,22 @@ impl Handle {
     fn live<'a>(self, tag: u32) -> Option<*mut (dyn Rewritable + 'a)> {
         let log = self.value::<Live<Log>>(tag).map(|it| it as *mut (dyn Rewritable + 'a));
         let window = || self.value::<Live<Window>>(tag).map(|it| it as *mut _);
-        let log_shards = || self.value::<Live<Sharded<Log>>>(tag).map(|it| it as *mut _);
-        let window_shards = || self.value::<Live<Sharded<Window>>>(tag).map(|it| it as *mut _);
         let fixed = || self.value::<Live<Fixed>>(tag).map(|it| it as *mut _);
         let two_window = || self.value::<Live<TwoWindow>>(tag).map(|it| it as *mut _);
         let gcra = || self.value::<Live<Gcra>>(tag).map(|it| it as *mut _);
-        log.or_else(window)
-            .or_else(log_shards)
-            .or_else(window_shards)
-            .or_else(fixed)
-            .or_else(two_window)
-            .or_else(gcra)
+        log.or_else(window).or_else(fixed).or_else(two_window).or_else(gcra).or_else(|| self.live_shards(tag))
+    }
+
+    /// The same with shards.
+    #[cfg(all(feature = "heap", feature = "shards"))]
+    fn live_shards<'a>(self, tag: u32) -> Option<*mut (dyn Rewritable + 'a)> {
+        let log = self.value::<Live<Sharded<Log>>>(tag).map(|it| it as *mut (dyn Rewritable + 'a));
+        log.or_else(|| self.value::<Live<Sharded<Window>>>(tag).map(|it| it as *mut _))
+    }
+
+    #[cfg(all(feature = "heap", not(feature = "shards")))]
+    fn live_shards<'a>(self, _tag: u32) -> Option<*mut (dyn Rewritable + 'a)> {
+        None
     }
 
     /// The same of this one.

@@ -1,15 +1,18 @@
 //! What a limiter may hold: a configuration of the core with a state of it, or what keeps its own memory.
 
 use tollgate::{
-    Algorithm, ConfigError, Fixed, FixedConfig, Gcra, GcraConfig, Live, Log, LogConfig, Nanos, Pacing,
-    Parted, Rule, Sharded, TwoWindow, TwoWindowConfig, Window, WindowConfig,
+    Algorithm, ConfigError, Fixed, FixedConfig, Gcra, GcraConfig, Live, Log, LogConfig, Nanos, Pacing, Rule,
+    TwoWindow, TwoWindowConfig, Window, WindowConfig,
 };
 #[cfg(feature = "std")]
 use tollgate::{Compact, Sampled, Wheel};
+#[cfg(feature = "shards")]
+use tollgate::{Parted, Sharded};
 
+#[cfg(feature = "shards")]
+use crate::config::SHARDED;
 use crate::config::{
-    LIVE, SHARDED, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_PACING, TOLLGATE_TWO_WINDOW,
-    TOLLGATE_WINDOW,
+    LIVE, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_PACING, TOLLGATE_TWO_WINDOW, TOLLGATE_WINDOW,
 };
 #[cfg(feature = "std")]
 use crate::config::{TOLLGATE_COMPACT, TOLLGATE_SAMPLED, TOLLGATE_WHEEL};
@@ -44,7 +47,9 @@ macro_rules! by_rules {
     };
 }
 
-by_rules!(Log, Window, Sharded<Log>, Sharded<Window>, Fixed, TwoWindow);
+by_rules!(Log, Window, Fixed, TwoWindow);
+#[cfg(feature = "shards")]
+by_rules!(Sharded<Log>, Sharded<Window>);
 
 impl Rewritable for Live<Gcra> {
     fn set_rate(&self, rate: Rule, burst: u64, now: Nanos) -> Option<Result<(), ConfigError>> {
@@ -69,16 +74,20 @@ named! {
     FixedConfig, TOLLGATE_FIXED;
     TwoWindowConfig, TOLLGATE_TWO_WINDOW;
     GcraConfig, TOLLGATE_GCRA;
-    Parted<LogConfig>, TOLLGATE_LOG | SHARDED;
-    Parted<WindowConfig>, TOLLGATE_WINDOW | SHARDED;
     Pacing, TOLLGATE_PACING;
     Live<Log>, TOLLGATE_LOG | LIVE;
     Live<Window>, TOLLGATE_WINDOW | LIVE;
-    Live<Sharded<Log>>, TOLLGATE_LOG | SHARDED | LIVE;
-    Live<Sharded<Window>>, TOLLGATE_WINDOW | SHARDED | LIVE;
     Live<Fixed>, TOLLGATE_FIXED | LIVE;
     Live<TwoWindow>, TOLLGATE_TWO_WINDOW | LIVE;
     Live<Gcra>, TOLLGATE_GCRA | LIVE;
+}
+
+#[cfg(feature = "shards")]
+named! {
+    Parted<LogConfig>, TOLLGATE_LOG | SHARDED;
+    Parted<WindowConfig>, TOLLGATE_WINDOW | SHARDED;
+    Live<Sharded<Log>>, TOLLGATE_LOG | SHARDED | LIVE;
+    Live<Sharded<Window>>, TOLLGATE_WINDOW | SHARDED | LIVE;
 }
 
 #[cfg(feature = "std")]

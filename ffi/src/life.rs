@@ -24,7 +24,7 @@ use crate::{
 /// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
 /// - TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
 /// - TOLLGATE_E_UNSUPPORTED: an algorithm without shards, or whose rules can not change, and was asked for that; an algorithm, a
-///   clock or `TOLLGATE_LIVE` in a library that was built without.
+///   clock, shards or `TOLLGATE_LIVE` in a library that was built without.
 /// - TOLLGATE_E_NOMEM.
 ///
 /// Thread-safe.   Allocates.   Blocks: never, but for the first use of `TOLLGATE_CLOCK_PRECISE` or `_COARSE` in a
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn tollgate_init_in(
 /// - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
 /// - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
 /// - TOLLGATE_E_CORRUPT: a limiter that contradicts itself, or a state that no calls make. Memory is trusted from here on.
-/// - TOLLGATE_E_UNSUPPORTED: a clock that this library was built without.
+/// - TOLLGATE_E_UNSUPPORTED: a clock, or shards, that this library was built without.
 ///
 /// Cost: reads all of the limiter's memory.
 ///
@@ -221,7 +221,7 @@ fn create(config: &tollgate_config_t) -> Result<Handle, tollgate_status> {
         Plan::Live(life) => make_live(config, life),
         _ => {
             let (derived, state_bytes) = plan.placed().ok_or(TOLLGATE_E_UNSUPPORTED)?;
-            make(config, derived, state_bytes, |_| {})
+            make(config, derived, state_bytes)
         }
     }
 }
@@ -229,11 +229,14 @@ fn create(config: &tollgate_config_t) -> Result<Handle, tollgate_status> {
 /// Makes a limiter whose rules may change.
 #[cfg(feature = "heap")]
 fn make_live(config: &tollgate_config_t, life: Life) -> Result<Handle, tollgate_status> {
+    #[cfg(feature = "shards")]
     let shards = config.shards as usize;
     match life {
         Life::Log(builder) => make_of(config, Live::new(builder.build()?)?),
         Life::Window(builder) => make_of(config, Live::new(builder.build()?)?),
+        #[cfg(feature = "shards")]
         Life::ShardedLog(builder) => make_of(config, Live::new(builder.build_sharded(shards)?)?),
+        #[cfg(feature = "shards")]
         Life::ShardedWindow(builder) => make_of(config, Live::new(builder.build_sharded(shards)?)?),
         Life::Fixed(builder) => make_of(config, Live::new(builder.build()?)?),
         Life::TwoWindow(builder) => make_of(config, Live::new(builder.build()?)?),
@@ -243,23 +246,20 @@ fn make_live(config: &tollgate_config_t, life: Life) -> Result<Handle, tollgate_
 
 /// Makes a limiter around what keeps its own memory.
 fn make_of<A: Algorithm>(config: &tollgate_config_t, value: A) -> Result<Handle, tollgate_status> {
+    let handle = make(config, &[], size_of::<A>())?;
     // SAFETY: contract of `put_value`: `make` was told its size.
-    make(config, &[], size_of::<A>(), |handle| unsafe { handle.put_value(value) })
+    unsafe { handle.put_value(value) };
+    Ok(handle)
 }
 
-/// Makes a limiter in memory of our own.
-fn make(
-    config: &tollgate_config_t,
-    derived: &[u64],
-    state_bytes: usize,
-    put_state: impl FnOnce(Handle),
-) -> Result<Handle, tollgate_status> {
+/// Makes a limiter in memory of our own, around a state of zeros; nobody else knows of it yet. Once, not in each place.
+#[inline(never)]
+fn make(config: &tollgate_config_t, derived: &[u64], state_bytes: usize) -> Result<Handle, tollgate_status> {
     let frozen = Frozen::new(config, derived, state_bytes).ok_or(TOLLGATE_E_NOMEM)?;
     let (memory, skip) = memory::zeroed(frozen.bytes(), ALIGN)?;
     let handle = Handle::at(memory);
     handle.own(skip);
     clock::prepare(handle, config.clock);
-    put_state(handle);
     handle.settle(&frozen, true)?; // Can not fail: zeros.
     Ok(handle)
 }

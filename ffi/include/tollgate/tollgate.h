@@ -423,7 +423,8 @@ typedef struct tollgate_config_t {
     /**
      * `TOLLGATE_LOG` and `_WINDOW` of one rule: over how many shards the limit is spread, so that threads do not meet on one
      * cache line: as many as threads call at once, at most 65,536. A thread begins at a shard of its own and is refused
-     * only after all have refused. 0 and 1: not spread. The largest cost is the smallest part above 0.
+     * only after all have refused. 0 and 1: not spread. The largest cost is the smallest part above 0. A library that was
+     * built without shards answers `TOLLGATE_E_UNSUPPORTED` to more.
      */
     uint32_t shards;
     /**
@@ -744,7 +745,7 @@ TOLLGATE_NOEXCEPT;
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.
  * - TOLLGATE_E_SIZE: `struct_size`.   TOLLGATE_E_INVALID: anything else in the configuration.
  * - TOLLGATE_E_UNSUPPORTED: an algorithm without shards, or whose rules can not change, and was asked for that; an algorithm, a
- *   clock or `TOLLGATE_LIVE` in a library that was built without.
+ *   clock, shards or `TOLLGATE_LIVE` in a library that was built without.
  * - TOLLGATE_E_NOMEM.
  *
  * Thread-safe.   Allocates.   Blocks: never, but for the first use of `TOLLGATE_CLOCK_PRECISE` or `_COARSE` in a
@@ -820,7 +821,7 @@ TOLLGATE_NOEXCEPT;
  * - TOLLGATE_E_NOT_READY: nobody has made it, or not all of it yet.
  * - TOLLGATE_E_MAGIC: something else is there.   TOLLGATE_E_LAYOUT: a limiter of another layout.
  * - TOLLGATE_E_CORRUPT: a limiter that contradicts itself, or a state that no calls make. Memory is trusted from here on.
- * - TOLLGATE_E_UNSUPPORTED: a clock that this library was built without.
+ * - TOLLGATE_E_UNSUPPORTED: a clock, or shards, that this library was built without.
  *
  * Cost: reads all of the limiter's memory.
  *

@@ -105,6 +105,7 @@ int main(void) {
     alarm(300); /* a call without end */
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_WINDOW; algorithm++) {
         tollgate_config_t config = TOLLGATE_CONFIG_INIT(algorithm, TOLLGATE_CLOCK_CALLER, 7, SECOND);
+        if (!spreads()) break;
         config.shards = 3;
         scribbled(&config);
         config.rules[0].window_ns = 2000;

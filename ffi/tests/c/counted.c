@@ -76,7 +76,7 @@ static void by_rule(uint32_t algorithm) {
 int main(void) {
     by_rule(TOLLGATE_LOG);
     by_rule(TOLLGATE_WINDOW);
-    for (uint32_t shards = 2; shards <= 4; shards++) {
+    for (uint32_t shards = 2; shards <= 4 && spreads(); shards++) {
         counts(TOLLGATE_LOG, shards);
         counts(TOLLGATE_WINDOW, shards);
     }

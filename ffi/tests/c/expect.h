@@ -50,6 +50,14 @@ static inline bool lives(void) {
     return true;
 }
 
+/* Whether the library was built with shards. */
+static inline bool spreads(void) {
+    tollgate_config_t config = TOLLGATE_CONFIG_INIT(TOLLGATE_LOG, TOLLGATE_CLOCK_CALLER, 2, SECOND);
+    size_t size;
+    config.shards = 2;
+    return tollgate_size(&config, &size) == TOLLGATE_OK;
+}
+
 /* Zeroed memory for a limiter. */
 static inline void *zeros(size_t bytes) {
     void *memory = NULL;

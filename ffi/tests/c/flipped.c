@@ -32,6 +32,7 @@ static void flipped(uint32_t algorithm, uint32_t shards) {
 
 int main(void) {
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_GCRA; algorithm++) flipped(algorithm, 0);
+    if (!spreads()) return 0;
     flipped(TOLLGATE_LOG, 3);
     flipped(TOLLGATE_WINDOW, 3);
     return 0;

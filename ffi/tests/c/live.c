@@ -120,12 +120,13 @@ int main(void) {
     if (!lives()) return 0;
     f005_a_wait_after_a_lowering();
     f018_up_to_zero_and_up_again(TOLLGATE_LOG, 150, 0);
-    f018_up_to_zero_and_up_again(TOLLGATE_LOG, 150, 5);
     f018_up_to_zero_and_up_again(TOLLGATE_WINDOW, 0, 0);
-    f018_up_to_zero_and_up_again(TOLLGATE_WINDOW, 0, 5);
     f018_up_to_zero_and_up_again(TOLLGATE_FIXED, 0, 0);
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_TWO_WINDOW; algorithm++) f019_lowered_in_a_window(algorithm);
     windows();
     rates();
+    if (!spreads()) return 0;
+    f018_up_to_zero_and_up_again(TOLLGATE_LOG, 150, 5);
+    f018_up_to_zero_and_up_again(TOLLGATE_WINDOW, 0, 5);
     return 0;
 }

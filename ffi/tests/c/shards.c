@@ -1,5 +1,6 @@
 /* Shards: a thread has one of its own, and all of them lie in the limiter's memory, whoever made it. */
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -142,7 +143,25 @@ static void costs(void) {
     tollgate_destroy(limiter);
 }
 
+/* A library without them says so, of a limiter that another one made as well. */
+static void unsupported(uint32_t algorithm) {
+    tollgate_config_t config = of(algorithm, 90, 1);
+    tollgate_limiter_t *limiter = NULL;
+    size_t size;
+    GIVES(TOLLGATE_OK, tollgate_size(&config, &size));
+    uint32_t *memory = zeros(size);
+    GIVES(TOLLGATE_OK, tollgate_init_in(memory, size, &config, &limiter));
+    memory[8 + offsetof(tollgate_config_t, shards) / 4] = 2;
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_attach_in(memory, size, &limiter));
+    free(memory);
+}
+
 int main(void) {
+    if (!spreads()) {
+        unsupported(TOLLGATE_LOG);
+        unsupported(TOLLGATE_WINDOW);
+        return 0;
+    }
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_WINDOW; algorithm++) {
         homes(algorithm);
         processes(algorithm);

@@ -130,10 +130,18 @@ static void configurations(void *memory, size_t bytes) {
         WRONG(TOLLGATE_E_INVALID, &config);
     }
 
-    /* Shards: of one rule, of two algorithms, and no cost that no shard could bear. */
-    INVALID(TOLLGATE_LOG, (c.shards = 2, c.rule_count = 2, c.rules[1] = c.rules[0]));
-    INVALID(TOLLGATE_WINDOW, c.shards = 65537);
-    INVALID(TOLLGATE_WINDOW, (c.shards = 3, c.max_cost = 34));
+    /* Shards: of one rule, of two algorithms, and no cost that no shard could bear; or none at all. */
+    if (spreads()) {
+        INVALID(TOLLGATE_LOG, (c.shards = 2, c.rule_count = 2, c.rules[1] = c.rules[0]));
+        INVALID(TOLLGATE_WINDOW, c.shards = 65537);
+        INVALID(TOLLGATE_WINDOW, (c.shards = 3, c.max_cost = 34));
+    } else {
+        for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_WINDOW; algorithm++) {
+            config = of(algorithm, 100);
+            config.shards = 2;
+            WRONG(TOLLGATE_E_UNSUPPORTED, &config);
+        }
+    }
     const uint32_t whole[] = {TOLLGATE_FIXED, TOLLGATE_TWO_WINDOW, TOLLGATE_GCRA, TOLLGATE_PACING};
     for (int i = 0; i < 4; i++) {
         config = of(whole[i], 100);
@@ -527,7 +535,7 @@ static void live(void *memory, size_t bytes) {
     GIVES(lives() ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
     config.reserved[1] = 0;
     config.shards = 2; /* parts of 3 and 2, whose rings differ */
-    GIVES(lives() ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+    GIVES(lives() && spreads() ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
     config.shards = 0;
     EXPECT(limiter == NULL);
     if (!lives()) {

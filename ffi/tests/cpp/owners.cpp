@@ -151,6 +151,7 @@ static bool lives() {
 }
 
 static void shards() {
+    if (log(5).shards(3).size() == 0) return; /* built without */
     limiter it = limiter::create(log(5).shards(3).max_cost(1));
     for (int i = 0; i < 5; i++) EXPECT(it.try_acquire_at(1, seconds(1)));
     EXPECT(!it.try_acquire_at(1, seconds(1)) && it.peek_at(1, seconds(1)).retry_after() == seconds(1));

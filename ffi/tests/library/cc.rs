@@ -25,9 +25,14 @@ pub(crate) fn library() -> &'static Path {
     FOLDER.get_or_init(|| env::var_os("TOLLGATE_LIBRARY_DIR").map_or_else(build, PathBuf::from))
 }
 
-/// Whether the library under test was built without std.
-pub(crate) fn is_bare() -> bool {
-    compile_and_run("is_bare", Link::Static, &[]).trim() == "1"
+/// The features that the library under test was built with.
+pub(crate) fn features() -> String {
+    env::var("TOLLGATE_LIBRARY_FEATURES").unwrap_or_else(|_| "std heap shards".into())
+}
+
+/// Whether it was built with this one.
+pub(crate) fn has(feature: &str) -> bool {
+    features().split(' ').any(|it| it == feature)
 }
 
 /// Builds the library beside the tests, as they are built.

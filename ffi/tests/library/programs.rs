@@ -2,7 +2,13 @@
 
 use std::{ffi::OsStr, fs, path::Path, process::Command};
 
-use crate::cc::{Link, compile, compile_and_run, is_bare, library, root, run};
+use crate::cc::{Link, compile, compile_and_run, features, has, library, root, run};
+
+/// Each program asserts what a library without a feature answers, so none may lack one that it was built with.
+#[test]
+fn the_library_has_what_it_was_built_with() {
+    assert_eq!(compile_and_run("features", Link::Static, &[]).trim(), features());
+}
 
 #[test]
 fn every_function_gives_every_status() {
@@ -95,7 +101,7 @@ fn the_first_lines_of_the_readme_give_a_limiter() {
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.c");
     fs::write(&source, lines).unwrap();
     let program = compile(&source, Link::Static);
-    if !is_bare() {
+    if has("std") {
         assert_eq!(run(&mut Command::new(program)), "pass\n");
     }
 }

@@ -1,5 +1,6 @@
 /* A limiter that the library with clocks made is one to the library without, and the other way round; but for a clock.
- * Usage: two_builds WITH_CLOCKS WITHOUT */
+ * The library without may lack shards, too, and says so of a limiter that has some.
+ * Usage: two_builds WITH_CLOCKS WITHOUT [shards] */
 #include "program.h"
 
 #include <dlfcn.h>
@@ -28,7 +29,8 @@ static struct library load(const char *path) {
 }
 
 int main(int argc, char **argv) {
-    CHECK_EQ(argc, 3);
+    CHECK(argc == 3 || (argc == 4 && strcmp(argv[3], "shards") == 0));
+    const bool spread = argc == 4;
     enum { BYTES = 4096 };
     struct library both[] = {load(argv[1]), load(argv[2])};
     void *memory = NULL;
@@ -38,7 +40,7 @@ int main(int argc, char **argv) {
         for (int maker = 0; maker < 4; maker++) {
             const struct library *one = &both[maker % 2], *other = &both[1 - maker % 2];
             tollgate_config_t config = program_config(algorithm, 2, SECOND);
-            config.shards = maker >= 2 && algorithm <= TOLLGATE_WINDOW ? 2 : 0;
+            config.shards = spread && maker >= 2 && algorithm <= TOLLGATE_WINDOW ? 2 : 0;
             config.flags = maker >= 2 ? TOLLGATE_STATS : 0;
             memset(memory, 0, BYTES);
             CHECK_EQ(one->init_in(memory, BYTES, &config, &limiter), TOLLGATE_OK);
@@ -49,6 +51,14 @@ int main(int argc, char **argv) {
         }
     }
     tollgate_config_t config = program_config(TOLLGATE_LOG, 2, SECOND);
+    if (!spread) {
+        config.shards = 2;
+        memset(memory, 0, BYTES);
+        CHECK_EQ(both[0].init_in(memory, BYTES, &config, &limiter), TOLLGATE_OK);
+        CHECK_EQ(both[1].attach_in(memory, BYTES, &limiter), TOLLGATE_E_UNSUPPORTED);
+        CHECK_EQ(both[1].init_in(memory, BYTES, &config, &limiter), TOLLGATE_E_UNSUPPORTED);
+        config.shards = 0;
+    }
     config.clock = TOLLGATE_CLOCK_MONOTONIC;
     memset(memory, 0, BYTES);
     CHECK_EQ(both[0].init_in(memory, BYTES, &config, &limiter), TOLLGATE_OK);
