@@ -18,21 +18,55 @@ const LIMIT: u64 = 50;
 const WINDOW: Duration = Duration::from_micros(500);
 /// Keys, for which there are fewer places.
 const KEYS: u64 = 40;
-/// Admissions that are written down.
-const JOURNAL: usize = 1 << 22;
+/// Admissions that are written down in a round.
+const JOURNAL: u64 = 1 << 22;
+/// Permits that the total of a round has.
+const TOTAL: u64 = 1 << 24;
 
-/// Kills for so long, and audits what the processes wrote down.
+/// What happened.
+#[derive(Default)]
+struct Counts {
+    kills: u64,
+    recorded: u64,
+    answered: u64,
+    admitted: u64,
+    keys: u64,
+}
+
+/// Kills for so long, in rounds after which what the processes wrote down is audited.
 pub(crate) fn run(time: Duration) -> String {
+    let journal = shared_words(1 + 2 * JOURNAL as usize);
+    let (start, mut seed, mut all) = (Instant::now(), 1, Counts::default());
+    while start.elapsed() < time {
+        let round = round(time.saturating_sub(start.elapsed()), journal, &mut seed);
+        all.kills += round.kills;
+        all.recorded += round.recorded;
+        all.answered += round.answered;
+        all.admitted += round.admitted;
+        all.keys = all.keys.max(round.keys);
+    }
+    let Counts { kills, recorded, answered, admitted, keys } = all;
+    assert!(admitted > kills / 10 && keys > KEYS / 2, "{admitted} admissions of {keys} keys: hardly any");
+    format!(
+        "{kills} kills of {PROCESSES} processes: {recorded} recorded, {answered} answered; {admitted} admissions of {keys} keys and a \
+         limiter, none over in any window"
+    )
+}
+
+/// Kills for so long, or until all that can be written down is.
+fn round(time: Duration, journal: &'static [AtomicU64], seed: &mut u64) -> Counts {
     // The total: a log that never lets go, asked at one time.
-    let total = Region::builder(Log::builder(1 << 24, Duration::from_secs(1)).config().expect("valid"));
-    let (total, _file) = total.limiters(1).memfd("total").expect("memory");
+    let total = Region::builder(Log::builder(TOTAL, Duration::from_secs(1)).config().expect("valid"));
+    let (total, _) = total.limiters(1).memfd("total").expect("memory");
     let log = Log::builder(LIMIT, WINDOW).config().expect("valid");
     let builder = Region::builder(log).limiters(1).keys(14).when_full(WhenFull::Refuse);
-    let (region, _file) = builder.memfd("storm").expect("memory");
+    let (region, file) = builder.memfd("storm").expect("memory");
     // A count, then two words for each admission: whose and up to when, and from when. What `check` tells is of a moment after
     // the admission, so its time lies between that of the call and that.
-    let journal = shared_words(1 + 2 * JOURNAL);
-    let counted = &shared_words(1)[0];
+    journal.iter().for_each(|word| word.store(0, Relaxed));
+
+    let answered = shared_words(1);
+    let answered = &answered[0];
 
     let work = |seed: u64| {
         let (limiter, keys) = (region.limiter(0).expect("one"), region.keys().expect("some"));
@@ -62,18 +96,18 @@ pub(crate) fn run(time: Duration) -> String {
                 }
             }
             if total.try_acquire_at(1, Nanos::ZERO) {
-                counted.fetch_add(1, Relaxed);
+                answered.fetch_add(1, Relaxed);
             }
         }
     };
 
-    let (start, mut kills, mut seed) = (Instant::now(), 0_u64, 1_u64);
+    let (start, mut kills) = (Instant::now(), 0);
     let mut next = || {
-        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let (lives, seed) = (Duration::from_nanos(10_000 + (seed >> 32) % 400_000), seed >> 16);
+        *seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let lives = Duration::from_nanos(10_000 + (*seed >> 32) % 400_000);
         fork(|| {
             die_after(lives);
-            work(seed);
+            work(*seed >> 16);
         })
     };
     let mut processes: Vec<_> = (0..PROCESSES).map(|_| next()).collect();
@@ -81,7 +115,8 @@ pub(crate) fn run(time: Duration) -> String {
         assert!(libc::WIFSIGNALED(wait(processes[at])));
         kills += 1;
         processes[at] = next();
-        if start.elapsed() > time {
+        let is_full = journal[0].load(Relaxed) > JOURNAL || answered.load(Relaxed) > TOTAL / 2;
+        if is_full || start.elapsed() > time {
             break;
         }
     }
@@ -89,16 +124,12 @@ pub(crate) fn run(time: Duration) -> String {
     kills += PROCESSES as u64;
 
     let recorded = total.limiter(0).expect("one").usage_at(0, Nanos::ZERO).expect("one rule");
-    let counted = counted.load(Relaxed);
-    assert!(counted <= recorded, "{counted} answers and {recorded} recorded");
-    assert!(recorded <= counted + kills, "{recorded} recorded, {counted} answers and {kills} killed");
+    let answered = answered.load(Relaxed);
+    assert!(answered <= recorded, "{answered} answers and {recorded} recorded");
+    assert!(recorded <= answered + kills, "{recorded} recorded, {answered} answers and {kills} killed");
     let (admitted, keys) = audit(&journal[1..]);
-    assert!(admitted > kills / 10 && keys > KEYS / 2, "{admitted} admissions of {keys} keys: hardly any");
-    drop(builder.attach_fd(&_file).expect("still a region"));
-    format!(
-        "{kills} kills of {PROCESSES} processes: {recorded} recorded, {counted} answered; {admitted} admissions of {keys} keys and a \
-         limiter, none over in any window"
-    )
+    drop(builder.attach_fd(&file).expect("still a region"));
+    Counts { kills, recorded, answered, admitted, keys }
 }
 
 /// Admissions, and how many keys had some. No one is over in any window.
