@@ -39,8 +39,9 @@ impl Breaker {
 
     /// A call was answered.
     pub(crate) fn succeeded(&self) {
-        // Read first: a healthy server's callers share the lines and write nothing.
-        if self.failures.load(Relaxed) > 0 {
+        // Read first: a healthy server's callers share the lines and write nothing. Open with no failures counted is what a
+        // success leaves that came between another call's count and its shutting.
+        if self.failures.load(Relaxed) > 0 || self.is_open() {
             self.failures.store(0, Relaxed);
             self.shut_until.store(0, Relaxed);
         }
@@ -92,5 +93,18 @@ mod tests {
         assert_eq!((breaker.admit(ms(1_554)), breaker.admit(ms(1_554))), (Ok(()), Ok(())));
         breaker.failed(ms(1_555));
         assert_eq!(breaker.admit(ms(1_555)), Ok(()), "failures are counted anew");
+    }
+
+    /// A call fails and counts it, another succeeds and counts anew, and only then the first shuts the breaker.
+    #[test]
+    fn closes_although_a_success_came_between_the_count_and_the_shutting() {
+        let ms = Nanos::from_millis;
+        let breaker = Breaker::new(1, ms(500));
+        breaker.failed(ms(1));
+        breaker.failures.store(0, Relaxed);
+        assert_eq!(breaker.admit(ms(501)), Ok(()), "the trial");
+        breaker.succeeded();
+        assert!(!breaker.is_open());
+        assert_eq!((breaker.admit(ms(502)), breaker.admit(ms(502))), (Ok(()), Ok(())));
     }
 }
