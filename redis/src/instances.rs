@@ -47,7 +47,11 @@ pub const fn portion(limit: u64, index: u32, count: u32) -> u64 {
 ///
 /// An instance gives no more than the larger of its two portions, and one that is not there gives nothing. Who leaves or
 /// joins may move the others up or down by a place, so the portions before, largest first, are paired with those after,
-/// smallest first: no other pairing gives more. (One that is replaced by another is a departure and an arrival.)
+/// smallest first: no other pairing gives more. (One that is replaced by another is a departure and an arrival.) At most
+/// `u64::MAX`, should it be more.
+///
+/// # Cost
+/// A step for each instance of the larger number.
 ///
 /// # Examples
 /// ```
@@ -63,12 +67,12 @@ pub const fn change_bound(limit: u64, from: u32, to: u32) -> u64 {
         return limit;
     }
     let most = if from > to { from } else { to };
-    let (mut sum, mut index) = (0, 0);
+    let (mut sum, mut index) = (0u64, 0);
     while index < most {
         let place = most - 1 - index;
         let before = if index < from { portion(limit, index, from) } else { 0 };
         let after = if place < to { portion(limit, place, to) } else { 0 };
-        sum += if before > after { before } else { after };
+        sum = sum.saturating_add(if before > after { before } else { after });
         index += 1;
     }
     sum

@@ -157,3 +157,11 @@ fn portions_add_up_to_the_limit() {
         assert!(portions.is_sorted_by(|a, b| a >= b) && portions[0] - portions[count as usize - 1] <= 1);
     }
 }
+
+/// Twice the largest limit is more than a number holds.
+#[test]
+fn the_bound_of_the_largest_limit() {
+    assert_eq!(change_bound(u64::MAX, 1, 1), u64::MAX);
+    assert_eq!(change_bound(u64::MAX, 1, 2), u64::MAX);
+    assert_eq!(change_bound(u64::MAX, 3, 2), u64::MAX);
+}
