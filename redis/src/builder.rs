@@ -13,6 +13,7 @@ use crate::{
     keyed::Keyed,
     limiter::{Capacity, Parts},
     local::Local,
+    store::micros,
 };
 
 /// A limiter to be. Made by [`Limiter::builder`].
@@ -252,7 +253,8 @@ impl Builder {
             return Err(BuildError::Span { of: "lease", got: hold, max: SPAN_MAX });
         }
         number("units of a lease", most, 1, Store::LOG_LIMIT_MAX)?;
-        let lease = Lease { hold: hold.into(), most };
+        // What the server adds is whole microseconds, so no more may be counted on here.
+        let lease = Lease { hold: Nanos::from_micros(micros(hold.into())), most };
         lease.validate(rules)?;
         Ok(Some(lease))
     }
@@ -276,4 +278,18 @@ fn span(of: &'static str, got: Duration) -> Result<(), BuildError> {
 
 fn number(of: &'static str, got: u64, min: u64, max: u64) -> Result<(), BuildError> {
     if got < min || got > max { Err(BuildError::Number { of, got, min, max }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The server records whole microseconds; a unit must not be spent in the rest.
+    #[test]
+    fn a_hold_has_whole_microseconds() {
+        let builder =
+            Limiter::builder("api", 5, Duration::from_secs(1)).lease(Duration::from_nanos(1_999), 5);
+        let lease = builder.checked_lease(&[Rule::new(5, Duration::from_secs(1))]).unwrap().unwrap();
+        assert_eq!(lease.hold, Nanos::from_micros(1));
+    }
 }

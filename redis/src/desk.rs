@@ -63,7 +63,7 @@ pub(crate) struct Desk<W> {
     held: Option<Held>,
     under_way: bool,
     waiting: VecDeque<W>,
-    /// Whether one who waits wants figures.
+    /// Whether anybody ever wanted figures: orders ask for them from then on.
     figures: bool,
     demand: Demand,
 }
@@ -212,14 +212,14 @@ impl<W> Desk<W> {
         if let Some(lease) = tiers.lease {
             self.demand.count(cost, now, lease.hold);
         }
-        if let Some(served) = self.serve(cost, now) {
-            return Arrival::Served(served.0, served.1);
+        self.figures |= figures;
+        if let Some((reply, by)) = self.serve(cost, figures, now) {
+            return Arrival::Served(reply, by);
         }
         if cost > 1 || !tiers.shared {
             return Arrival::Alone(self.ticket());
         }
         self.waiting.push_back(caller());
-        self.figures |= figures;
         if self.under_way {
             return Arrival::Waits;
         }
@@ -252,10 +252,10 @@ impl<W> Desk<W> {
                     offer(caller, Err(failure));
                 }
             }
-            Ok(reply) => self.share_out(tiers, order, reply, sent, &mut offer),
+            Ok(reply) => self.share_out(tiers, order, reply, (sent, now), &mut offer),
         }
         while !self.waiting.is_empty()
-            && let Some(served) = self.serve(1, now)
+            && let Some(served) = self.serve(1, self.figures, now)
         {
             while let Some(caller) = self.waiting.pop_front()
                 && !offer(caller, Ok(served))
@@ -277,17 +277,19 @@ impl<W> Desk<W> {
         (self.epoch, self.full, self.held) = (epoch, None, None);
     }
 
-    /// Answers a caller from what is known.
-    fn serve(&mut self, cost: u64, now: Nanos) -> Option<(Reply, By)> {
-        if let Some(held) = self.held.as_mut().filter(|held| now < held.until && cost <= held.left) {
+    /// Answers a caller from what is known, `figures` among it if they are wanted.
+    fn serve(&mut self, cost: u64, figures: bool, now: Nanos) -> Option<(Reply, By)> {
+        let tells = |reply: &Reply| !figures || reply.figures.is_some();
+        if let Some(held) = self.held.as_mut().filter(|held| now < held.until && cost <= held.left)
+            && tells(&held.reply)
+        {
             held.left -= cost; // I1, I2
             let mut reply = aged(&held.reply, now - held.sent);
             reply.granted = cost;
-            let (units, next, reset) = reply.figures.unwrap_or_default();
-            reply.figures = Some((units + held.left, next, reset));
+            reply.figures = reply.figures.map(|(units, next, reset)| (units + held.left, next, reset));
             return Some((reply, By::Lease));
         }
-        self.refusal(cost, now).map(|reply| (reply, By::Cache))
+        self.refusal(cost, now).filter(tells).map(|reply| (reply, By::Cache))
     }
 
     /// A refusal of `cost` that is known to hold.
@@ -304,7 +306,7 @@ impl<W> Desk<W> {
     fn order(&mut self, tiers: &Tiers, ceiling: u64) -> Order<W> {
         let boarded: Vec<W> = self.waiting.drain(..).collect();
         let ahead = tiers.lease.map_or(0, |lease| self.demand.expected().min(lease.most));
-        let report = if std::mem::take(&mut self.figures) {
+        let report = if self.figures {
             Report::Figures
         } else if tiers.cache.is_some() || tiers.lease.is_some() {
             // When the order was judged is what a leased unit's record is told from.
@@ -326,7 +328,7 @@ impl<W> Desk<W> {
         tiers: &Tiers,
         order: Order<W>,
         reply: Reply,
-        sent: Nanos,
+        (sent, now): (Nanos, Nanos),
         offer: &mut impl FnMut(W, Served) -> bool,
     ) {
         let mut granted = reply.granted;
@@ -357,7 +359,12 @@ impl<W> Desk<W> {
             // Without a hold this is over before it began.
             let until = sent + shortened(order.hold);
             let reply = Reply { retry_after: Nanos::ZERO, ..reply };
-            self.held = Some(Held { left: granted, until, sent, reply });
+            let fresh = Held { left: granted, until, sent, reply };
+            // Units without figures, that one who wanted those left here, go on until the first of both ends.
+            self.held = Some(match self.held.filter(|held| now < held.until) {
+                Some(held) => Held { left: held.left + granted, until: until.min(held.until), ..fresh },
+                None => fresh,
+            });
         }
         self.remember(tiers, 1, &reply, sent);
     }

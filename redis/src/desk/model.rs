@@ -470,6 +470,11 @@ fn model_leases() {
     let tiers = tiers(true, false, Some((2, 2)));
     explore("leases", &Size { limit: 3, callers: &[&[1, 1, 1, 1], &[1]], ticks: 2, tiers, ..SMALL });
     explore("leases, time", &Size { limit: 3, callers: &[&[1, 1, 1, 1]], ticks: 6, tiers, ..SMALL });
+    // Time for a unit of the first lease to be left over when the window is free again.
+    explore(
+        "leases, their end",
+        &Size { limit: 3, callers: &[&[1, 1, 1, 1, 1, 1]], ticks: 5, tiers, ..SMALL },
+    );
     explore("leases, costs", &Size { limit: 4, callers: &[&[1, 1, 2, 1]], ticks: 4, tiers, ..SMALL });
     explore(
         "leases, losses",

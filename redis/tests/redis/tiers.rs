@@ -33,6 +33,40 @@ async fn a_cached_refusal_is_repeated_for_costs_not_below_it() {
     assert_eq!(admitted(&limiter, "a", 9).await, 5, "an own reset is seen at once");
 }
 
+/// A caller who wants to know what is left is not told what nobody knows.
+#[tokio::test]
+async fn a_check_has_its_figures_whatever_was_asked_before() {
+    let server = Server::start().await;
+    let cached = patient(Limiter::builder("cached", 5, HOUR)).cache_refusals(MINUTE);
+    let cached = cached.build(manager(&server.url())).unwrap();
+    assert_eq!(admitted(&cached, "a", 3).await, 3);
+    assert!(!cached.try_acquire("a", 4).await.unwrap().admitted);
+    for by in [By::Redis, By::Cache] {
+        let answer = cached.check("a", 4).await.unwrap();
+        let quota = answer.decision.unwrap_err().quota;
+        assert_eq!((answer.by, quota.remaining), (by, 2));
+        assert!(quota.next_after > Nanos::ZERO && quota.reset_after > Nanos::ZERO, "{quota:?}");
+    }
+
+    let leased = patient(Limiter::builder("leased", 100, HOUR)).lease(MINUTE, 10);
+    let leased = leased.build(manager(&server.url())).unwrap();
+    // The second order takes two and leaves one here, without figures.
+    assert_eq!(admitted(&leased, "a", 2).await, 2);
+    let mut by_lease = 0;
+    for used in 3..=20 {
+        let answer = leased.check("a", 1).await.unwrap();
+        let quota = answer.decision.unwrap();
+        by_lease += u64::from(answer.by == By::Lease);
+        // Exact, but for the unit that lay here.
+        assert!((100 - used - 1..=100 - used).contains(&quota.remaining), "{used}: {answer:?}");
+        assert!(quota.reset_after > Nanos::ZERO, "{used}: {answer:?}");
+    }
+    assert!(by_lease > 10, "{by_lease}");
+    let (calls, left) =
+        (leased.stats().calls, leased.peek("a", 1).await.unwrap().decision.unwrap().remaining);
+    assert!(calls <= 8 && left >= 70, "{calls} calls, {left} left");
+}
+
 /// Round trips for each hundred checks when ten times the limit is asked for, without pause, over several windows.
 async fn calls_under_overload(
     build: impl Fn(tollgate_redis::Builder) -> tollgate_redis::Builder,
