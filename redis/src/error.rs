@@ -23,7 +23,7 @@ pub enum BuildError {
         /// The window asked for.
         got: Duration,
     },
-    /// The number of buckets was 0 or too large.
+    /// The number of buckets was 0, too large, or more than the window's microseconds.
     Buckets {
         /// The number asked for.
         got: u32,

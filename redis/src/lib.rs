@@ -72,7 +72,7 @@
 //! Lua's `struct` library of 2.6. So Redis 5, 6.0 and 7.2 and older Valkeys should work too, and KeyDB, a fork of 6; Dragonfly
 //! has all of these, and runs scripts on declared keys only, as these are. None of these was run.
 //! [`Limiter::verify`] finds out at the start. A connection needs the rights to `EVAL`, `EVALSHA`, `DEL` and, inside scripts,
-//! to `TIME`, `GET`, `GETRANGE`, `SETRANGE`, `PEXPIRE`, `PEXPIREAT` and the sorted set's commands. A proxy that does not allow scripts will not do.
+//! to `TIME`, `GET`, `GETRANGE`, `SETRANGE`, `PEXPIRE` and the sorted set's commands. A proxy that does not allow scripts will not do.
 //!
 //! # Connections
 //! Any asynchronous connection of the `redis` crate that can be cloned: its own settings are TLS, user, password, database. A

@@ -100,6 +100,14 @@ struct Ask<'a> {
     until: Instant,
 }
 
+/// An order on its way, and those that follow from it. One that is dropped with its runtime is lost like its connection: whoever
+/// waits is told, and the desk is free.
+struct Flight<C> {
+    inner: Arc<Inner<C>>,
+    id: Vec<u8>,
+    order: Option<Order<Caller>>,
+}
+
 // === impl Limiter ===
 
 impl<C> Clone for Limiter<C> {
@@ -395,7 +403,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
             Some(Arrival::Waits) => {}
             Some(Arrival::Leads(order)) => {
                 // On a task of its own: a caller who gives up must not leave the others waiting.
-                tokio::spawn(see_through(self.clone(), ask.id.to_vec(), order));
+                let flight = Flight { inner: self.clone(), id: ask.id.to_vec(), order: Some(order) };
+                tokio::spawn(flight.see_through());
             }
         }
         match timeout_at(ask.until.into(), answer).await {
@@ -512,24 +521,39 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
     }
 }
 
-/// Sees an order through, and those that follow from it.
-async fn see_through<C: ConnectionLike + Clone + Send + Sync + 'static>(
-    inner: Arc<Inner<C>>,
-    id: Vec<u8>,
-    first: Order<Caller>,
-) {
-    let Some(desks) = &inner.parts.desks else { return };
-    let mut next = Some(first);
-    while let Some(order) = next {
-        let sent = inner.now();
-        let until = Instant::now() + inner.parts.deadline;
-        let result = inner.call(&id, Mode::Part, order.units, order.hold, order.report, until).await;
+// === impl Flight ===
+
+impl<C: ConnectionLike + Clone + Send + Sync + 'static> Flight<C> {
+    async fn see_through(mut self) {
+        while let Some(order) = &self.order {
+            let sent = self.inner.now();
+            let until = Instant::now() + self.inner.parts.deadline;
+            let call = self.inner.call(&self.id, Mode::Part, order.units, order.hold, order.report, until);
+            let result = call.await;
+            self.land(result, sent);
+        }
+    }
+}
+
+impl<C> Flight<C> {
+    /// Hands out what the order brought home, and goes on with the next.
+    fn land(&mut self, result: Result<Reply, Failure>, sent: Nanos) {
+        let Self { inner, id, order } = self;
+        let (Some(home), Some(desks)) = (order.take(), &inner.parts.desks) else { return };
         let ceiling = inner.ceiling(&inner.rules());
-        next = desks
-            .with_known(&id, |desk| {
-                let offer = |caller: Caller, served| caller.send(served).is_ok();
-                desk.land(&inner.parts.tiers, ceiling, order, result, (sent, inner.now()), offer)
-            })
-            .flatten();
+        let landed = desks.with_known(id, |desk| {
+            let offer = |caller: Caller, served| caller.send(served).is_ok();
+            desk.land(&inner.parts.tiers, ceiling, home, result, (sent, inner.now()), offer)
+        });
+        *order = landed.flatten();
+    }
+}
+
+impl<C> Drop for Flight<C> {
+    fn drop(&mut self) {
+        // Each landing answers all who wait by now, so this ends when nobody is left.
+        while self.order.is_some() {
+            self.land(Err(Failure::Connection), self.inner.now());
+        }
     }
 }

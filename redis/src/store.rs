@@ -12,9 +12,9 @@ use crate::{BuildError, script::Script};
 /// |---|---|---|---|
 /// | [`Ring`](Store::Ring) | in any window, exact to the microsecond | 8 x limit | O(1), and 8 bytes written a unit |
 /// | [`Zset`](Store::Zset) | in any window, exact to the microsecond | about 130 x limit | O(log limit) a unit, and what expires |
-/// | [`Counter`](Store::Counter) | in any window; a unit comes back up to a bucket late | 48 + 4 x buckets | O(buckets) |
+/// | [`Counter`](Store::Counter) | in any window; a unit comes back up to a bucket, and 1 us for each, late | 48 + 4 x buckets | O(buckets) |
 /// | [`TwoWindow`](Store::TwoWindow) | in an estimate: up to `2 x limit - 1` in a true window | 52 | O(1) |
-/// | [`Gcra`](Store::Gcra) | at a rate: burst + rate x window in a window | 20 | O(1) |
+/// | [`Gcra`](Store::Gcra) | at a rate: burst + rate x window in a window | 28 | O(1) |
 ///
 /// Windows are half-open: a unit admitted at `t` has left at `t + window`. Windows, waits and times are whole microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,7 +33,8 @@ pub enum Store {
     Zset,
     /// Counts in so many parts of the window, the oldest counted whole.
     Counter {
-        /// 1 to [`Store::BUCKETS_MAX`]; 16 is a good choice.
+        /// 1 to [`Store::BUCKETS_MAX`], and at most one a microsecond of the window; 16 is a good choice. A bucket is a whole
+        /// number of microseconds, rounded up.
         buckets: u32,
     },
     /// The count of this window and a share of the one before.
@@ -89,8 +90,13 @@ impl Store {
             return Err(BuildError::Limit { got, max });
         }
         match self {
-            Self::Counter { buckets } if !(1..=Self::BUCKETS_MAX).contains(&buckets) => {
-                Err(BuildError::Buckets { got: buckets, max: Self::BUCKETS_MAX })
+            Self::Counter { buckets } => {
+                let max = u64::from(Self::BUCKETS_MAX).min(micros(rule.window)) as u32;
+                if (1..=max).contains(&buckets) {
+                    Ok(())
+                } else {
+                    Err(BuildError::Buckets { got: buckets, max })
+                }
             }
             Self::Gcra { burst: Some(0) } if rule.limit > 0 => Err(BuildError::Burst { got: 0, min: 1 }),
             Self::Gcra { .. } => {

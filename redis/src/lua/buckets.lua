@@ -8,6 +8,8 @@ local function buckets(key, width, k)
   if #state >= HEADER and string.sub(state, 1, 8) == TAG then
     local _, last
     _, old_width, newest, clock, mark, last = struct.unpack(FORMAT, state)
+    -- The figure is not believed: of another length, the string is not ours.
+    assert(#state == HEADER + (last + 1) * 4, 'not the counts of a limit')
     old = { struct.unpack('>' .. string.rep('I4', last + 1), string.sub(state, HEADER + 1)) }
     old[last + 2] = nil                       -- struct's position after the last
     eff = math.max(eff, clock)

@@ -1,13 +1,13 @@
 -- The generic cell rate algorithm: one time, at which the bucket of B units would be empty, in us and 2^-20 us. A unit
--- takes the interval I (Ius, Ifr) to drain.
-local FORMAT, SIZE, TAG, PARTS = '>c8I8I4', 20, 'tg.gcra1', 1048576
+-- takes the interval I (Ius, Ifr) to drain. span: the whole us in which a full bucket drains, by the rules of the last admission.
+local FORMAT, SIZE, TAG, PARTS = '>c8I8I4I8', 28, 'tg.gcra2', 1048576
 
 local function open(key, B, Ius, Ifr)
-  local tus, tfr = 0, 0
+  local tus, tfr, span = 0, 0, 0
   local state = call('GETRANGE', key, 0, SIZE - 1)
   if #state == SIZE and string.sub(state, 1, 8) == TAG then
     local _
-    _, tus, tfr = struct.unpack(FORMAT, state)
+    _, tus, tfr, span = struct.unpack(FORMAT, state)
   end
   local function times(m)                     -- m intervals
     local fr = m * Ifr
@@ -15,7 +15,7 @@ local function open(key, B, Ius, Ifr)
   end
   local sus, sfr = times(B)
   -- Before this the bucket can not have been so full: the clock ran back. Nothing is given until it returns.
-  local first = tus + (tfr > 0 and 1 or 0) - sus
+  local first = tus + (tfr > 0 and 1 or 0) - math.max(sus, span)
   local back = now < first
   if back then eff = math.max(eff, first) end
 
@@ -44,7 +44,7 @@ local function open(key, B, Ius, Ifr)
     local us, fr = base()
     local gus, gfr = times(g)
     tus, tfr = us + gus + math.floor((fr + gfr) / PARTS), (fr + gfr) % PARTS
-    call('SETRANGE', key, 0, struct.pack(FORMAT, TAG, tus, tfr))
+    call('SETRANGE', key, 0, struct.pack(FORMAT, TAG, tus, tfr, sus))
     expire(key, tus + 1)
   end
   return self

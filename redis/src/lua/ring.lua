@@ -111,8 +111,10 @@ local function open(key, L, W)
     local held = math.min(n, C)
     local all = held > 0 and records(C - held, C) or ''
     n, C = held, math.max(C, L)               -- never smaller: records above a lowered limit still count if it is raised
-    call('DEL', key)
     local slots = room(math.min(n + g, C))
+    -- First without letting go of anything: the server may be short of memory, or allow no string so long.
+    if slots > 0 then call('SETRANGE', key, SLOTS + slots * 8 - 1, '\0') end
+    call('DEL', key)
     if slots == 0 then block = all return end
     call('SETRANGE', key, SLOTS + slots * 8 - 1, '\0')
     place(all)

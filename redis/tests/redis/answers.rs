@@ -151,6 +151,17 @@ async fn windows_change_while_in_use() {
     assert_eq!(error, "lease 60s is not between 1us and 1s");
 }
 
+/// What the script takes longer for than the window lasts is answered all the same.
+#[tokio::test]
+async fn a_call_that_outlasts_its_window() {
+    let server = Server::start().await;
+    let limit = 1 << 20;
+    let limiter = patient(Limiter::builder("api", limit, Duration::from_micros(1)));
+    let limiter = limiter.build(manager(&server.url())).unwrap();
+    let quota = limiter.check("a", limit).await.unwrap().decision.unwrap();
+    assert_eq!((quota.remaining, quota.reset_after), (0, Nanos::from_micros(1)));
+}
+
 /// Deployed one instance after the other with another window under the old name: a ring keeps every unit for both.
 #[tokio::test]
 async fn two_windows_on_one_ring() {
@@ -244,6 +255,10 @@ async fn what_can_not_be_built_says_why() {
     assert_eq!(
         build(api(1, SECOND).store(Store::Counter { buckets: 0 })),
         "0 buckets are not between 1 and 1000"
+    );
+    assert_eq!(
+        build(api(1, us(5)).store(Store::Counter { buckets: 10 })),
+        "10 buckets are not between 1 and 5"
     );
     assert_eq!(build(api(1, SECOND).store(Store::Gcra { burst: Some(0) })), "burst 0 is below 1");
     assert_eq!(

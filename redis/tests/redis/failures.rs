@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use tollgate::Reason;
-use tollgate_redis::{Builder, By, Failure, Instances, Limiter, OnFailure};
+use tollgate_redis::{Builder, By, Failure, Instances, Limiter, OnFailure, Store};
 use tollgate_redis_server::Server;
 
 use crate::{
     proxy::Proxy,
-    support::{HOUR, MINUTE, SECOND, admitted, manager, patient},
+    support::{HOUR, MINUTE, Random, SECOND, admitted, manager, name, patient},
 };
 
 const DEADLINE: Duration = Duration::from_millis(50);
@@ -248,6 +248,80 @@ async fn a_server_that_refuses_to_write_is_a_failure_and_not_a_refusal() {
     assert_eq!(failures, [Failure::Server, Failure::Server, Failure::Breaker]);
 }
 
+/// A string too long for the server is an error, and the admissions that are there are not lost over it.
+#[tokio::test]
+async fn a_ring_that_may_not_grow_forgets_nothing() {
+    let server = Server::with(&["--proto-max-bulk-len", "1mb"]).await;
+    let limiter = patient(Limiter::builder("api", 200_000, HOUR)).build(manager(&server.url())).unwrap();
+    let (mut taken, mut failed) = (0, 0);
+    for _ in 0..300 {
+        match limiter.try_acquire("a", 1_000).await {
+            Ok(verdict) => taken += if verdict.admitted { 1_000 } else { 0 },
+            Err(unavailable) => {
+                assert_eq!(unavailable.failure, Failure::Key);
+                failed += 1;
+            }
+        }
+    }
+    assert!(taken > 60_000 && failed > 0, "{taken} taken, {failed} failed");
+    let left = limiter.peek("a", 1).await.unwrap().decision.unwrap().remaining;
+    assert_eq!(left, 200_000 - taken);
+    assert!(server.immortal().await.is_empty());
+}
+
+/// Whatever bytes are found under a key: an answer or an error, at once, and nobody else is held up.
+#[tokio::test]
+async fn bytes_of_others_end_in_an_answer_or_an_error() {
+    let server = Server::start().await;
+    let mut connection = server.connection().await;
+    let mut random = Random(88);
+    let start = Instant::now();
+    for store in [Store::Ring, Store::Counter { buckets: 16 }, Store::TwoWindow, Store::Gcra { burst: None }]
+    {
+        let name = name(store);
+        let key = format!("tollgate:{{a}}:{name}");
+        let limiter = patient(Limiter::builder(&name, 40, HOUR).store(store)).build(manager(&server.url()));
+        let limiter = limiter.unwrap();
+        admitted(&limiter, "a", 35).await;
+        let whole: Vec<u8> = server.ask(&["GET", &key]).await;
+        let (mut answers, mut errors) = (0, 0);
+        for _ in 0..400 {
+            let mut bytes = whole.clone();
+            match random.below(4) {
+                0 => bytes.truncate(1 + random.below(whole.len() as u64) as usize),
+                1 => bytes.extend_from_slice(&[0xff; 9]),
+                // What stands before the figures stays, as does their order of magnitude.
+                2 => bytes[8..].iter_mut().skip(random.below(8) as usize).step_by(8).for_each(|b| *b ^= 0x55),
+                _ => bytes[8..].fill_with(|| random.next() as u8),
+            }
+            let mut set = redis::cmd("SET");
+            set.arg(&key).arg(bytes).arg("EX").arg(60);
+            set.query_async::<()>(&mut connection).await.unwrap();
+            for _ in 0..2 {
+                match limiter.check("a", 1 + random.below(40)).await {
+                    Ok(_) => answers += 1,
+                    Err(unavailable) => {
+                        assert!(
+                            matches!(unavailable.failure, Failure::Key | Failure::Server),
+                            "{unavailable}"
+                        );
+                        errors += 1;
+                    }
+                }
+            }
+        }
+        println!("{name}: {answers} answers, {errors} errors");
+        assert_eq!(answers + errors, 800);
+        assert!(server.immortal().await.is_empty(), "{name}");
+        limiter.reset("a").await.unwrap();
+        assert_eq!(admitted(&limiter, "a", 50).await, 40, "{name}");
+    }
+    let info: String = server.ask(&["INFO", "memory"]).await;
+    let peak = info.lines().find_map(|line| line.strip_prefix("used_memory_peak:")).unwrap();
+    assert!(peak.trim().parse::<u64>().unwrap() < 1 << 30, "{peak}");
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
 /// A caller who gives up must not leave those waiting who share its call.
 #[tokio::test]
 async fn a_dropped_caller_holds_up_nobody_and_its_unit_is_spent_or_handed_on() {
@@ -278,4 +352,31 @@ async fn a_dropped_caller_holds_up_nobody_and_its_unit_is_spent_or_handed_on() {
     assert_eq!(total, 8);
     let calls = limiter.stats().calls;
     assert!(calls <= 4, "{calls} calls for 14 callers");
+}
+
+/// The task that saw a shared call through ends with its runtime: whoever comes next asks anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runtime_that_ends_under_a_shared_call_holds_up_nobody() {
+    let server = Server::start().await;
+    let limiter = patient(Limiter::builder("api", 10, HOUR)).share_calls();
+    let limiter = limiter.deadline(Duration::from_secs(2)).build(manager(&server.url())).unwrap();
+    assert_eq!(admitted(&limiter, "a", 1).await, 1);
+    server.pause();
+    let short = tokio::runtime::Runtime::new().unwrap();
+    short.spawn({
+        let limiter = limiter.clone();
+        async move { limiter.try_acquire("a", 1).await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let follower = tokio::spawn({
+        let limiter = limiter.clone();
+        async move { limiter.try_acquire("a", 1).await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    short.shutdown_background();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.resume();
+    // One who was waiting is told, or served; nobody who comes later is held up.
+    let _told = follower.await.unwrap();
+    assert_eq!(limiter.try_acquire("a", 1).await.map(|verdict| verdict.by), Ok(By::Redis));
 }

@@ -142,10 +142,18 @@ async fn f038_the_advised_wait_is_enough_and_not_a_lie() {
             }
         }
     }
+    // A bucket's wait after its window was shortened: what it holds drains as it did.
+    let mut at = At::new(&server, Store::Gcra { burst: None }, "shortened", 10, MINUTE).await;
+    let t = 1_793_600_000_000_000;
+    assert_eq!(at.ask(Mode::Take, 10, t).await.granted, 10);
+    at.rule = Rule::new(10, SECOND);
+    let reply = at.ask(Mode::Take, 1, t).await;
+    assert_eq!((reply.at, reply.retry_after), (Nanos::from_micros(t), Nanos::from_millis(59_100)));
+    assert_eq!(at.ask(Mode::Peek, 1, t + 59_099_999).await.granted, 0);
+    assert_eq!(at.ask(Mode::Peek, 1, t + 59_100_000).await.granted, 1);
     // 0.5 a second, 42 into 50 with 8 left: 68 s. A million a second, one short: 1 us.
     let bucket = Store::Gcra { burst: Some(50) };
     let mut at = At::new(&server, bucket, "half", 1, 2 * SECOND).await;
-    let t = 1_793_600_000_000_000;
     assert_eq!(at.ask(Mode::Take, 42, t).await.granted, 42);
     assert_eq!(at.ask(Mode::Take, 42, t).await.retry_after, Nanos::from_secs(68));
     let mut at = At::new(&server, Store::Gcra { burst: Some(10) }, "million", 1_000_000, SECOND).await;

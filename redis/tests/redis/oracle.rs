@@ -22,6 +22,8 @@ struct History {
     width: u64,
     /// GCRA: when the bucket would be empty, in 2^-20 us.
     empty_at: u128,
+    /// GCRA: in which time a full bucket drained at the last admission, whole microseconds.
+    span: u64,
     /// GCRA, in the call at hand: the clock ran back so far that nothing is given before this.
     closed_before: u64,
 }
@@ -89,8 +91,8 @@ impl Oracle {
         }
         // Not the newest time, but the first at which the bucket can have been so full.
         let full = |history: &History, limit: &Limit| {
-            let span = interval(*limit) * u128::from(limit.limit) / PARTS;
-            u64::try_from(history.empty_at.div_ceil(PARTS).saturating_sub(span)).unwrap()
+            let span = drain(*limit).max(history.span);
+            u64::try_from(history.empty_at.div_ceil(PARTS).saturating_sub(span.into())).unwrap()
         };
         let at = self
             .histories
@@ -117,6 +119,7 @@ impl Oracle {
                 history.capacity = history.capacity.max(limit.limit);
                 history.overwrite();
             }
+            history.span = drain(*limit);
             history.empty_at =
                 history.empty_at.max(u128::from(at) * PARTS) + interval(*limit) * u128::from(units);
         }
@@ -241,4 +244,9 @@ fn width(store: Store, limit: Limit) -> u64 {
 
 fn interval(limit: Limit) -> u128 {
     if limit.limit == 0 { 0 } else { (u128::from(limit.window) * PARTS).div_ceil(limit.limit.into()) }
+}
+
+/// The whole microseconds in which a full bucket drains.
+fn drain(limit: Limit) -> u64 {
+    u64::try_from(interval(limit) * u128::from(limit.limit) / PARTS).unwrap()
 }
