@@ -10,8 +10,8 @@ import os, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DESK, INSTANCES, LOCAL, ONE, RING, DECIDE, ZSET, BUCKETS, GCRA, TWO = (f"redis/src/{name}" for name in (
-    "desk.rs", "instances.rs", "local.rs", "lua/ring_one.lua", "lua/ring.lua", "lua/decide.lua", "lua/zset.lua",
+BREAKER, DESK, LIMITER, INSTANCES, LOCAL, ONE, RING, DECIDE, ZSET, BUCKETS, GCRA, TWO = (f"redis/src/{name}" for name in (
+    "breaker.rs", "desk.rs", "limiter.rs", "instances.rs", "local.rs", "lua/ring_one.lua", "lua/ring.lua", "lua/decide.lua", "lua/zset.lua",
     "lua/buckets.lua", "lua/gcra.lua", "lua/two_window.lua"))
 MODEL, CHANGE, OWN = ["--lib", "desk::"], ["--lib", "instances::"], ["--lib", "local::"]
 SERVER = ["--test", "redis", "differential::"]
@@ -35,6 +35,11 @@ MUTANTS = [
     ("callers forgotten after a refusal", DESK, "offer(caller, Ok((Reply { granted: 0, ..reply }, By::Redis)));", "let _ = caller;", MODEL),
     ("two orders under way", DESK, "        if self.under_way {\n            return Arrival::Waits;\n        }\n", "", MODEL),
     ("nobody sees the next order through", DESK, "self.under_way.then(|| self.order(tiers, ceiling))", "None", MODEL),
+    ("two leases until the later end", DESK, "until: until.min(held.until)", "until: until.max(held.until)", MODEL),
+    ("two leases and the first is lost", DESK, "left: held.left + granted", "left: granted", MODEL),
+    ("figures that nobody knows", DESK, "!figures || reply.figures.is_some()", "!figures || reply.figures.is_none() || true", ["--test", "redis", "tiers::a_check"]),
+    ("a shared call lost with its runtime", LIMITER, "self.land(Err(Failure::Connection), self.inner.now());", "self.order = None;", ["--test", "redis", "failures::a_runtime"]),
+    ("a breaker open without failures", BREAKER, " || self.is_open()", "", ["--lib", "breaker::"]),
     ("portions: the remainder dealt out once more", INSTANCES, "(index < limit % count) as u64", "(index <= limit % count) as u64", CHANGE),
     ("portions: the remainder kept back", INSTANCES, "part + (index < limit % count) as u64", "part", CHANGE),
     ("bound: nobody moves to another place", INSTANCES, "let place = most - 1 - index;", "let place = index;", CHANGE),
@@ -68,6 +73,7 @@ MUTANTS = [
     ("ring: what is in the block alone is overlooked", RING, "C <= BLOCK and math.min(n, C) or n % BLOCK end", "0 end", SERVER),
     ("ring: the search ends a record early", RING, "lo, early = to, at(to - 1)", "lo, early = to - 1, at(to - 1)", SERVER),
     ("ring: the search trusts its guess", RING, "hi, late = from, at(from)", "lo, hi = from, from", ["--test", "redis", "differential::ring_of_thousands"]),
+    ("ring: lets go of records that it may not write again", RING, "if slots > 0 then call('SETRANGE', key, SLOTS + slots * 8 - 1, '\\0') end\n", "", ["--test", "redis", "failures::a_ring_that"]),
     ("zset: one too many", ZSET, "local rank = m - L - 1", "local rank = m - L - 2", SERVER),
     ("zset: members begin again", ZSET, "sequence = struct.unpack('>I8', newest[1])", "sequence = 0", SERVER),
     ("zset: the clock runs back", ZSET, "eff = math.max(eff, tonumber(newest[2]))", "", SERVER),
@@ -75,6 +81,7 @@ MUTANTS = [
     ("counter: the clock runs back", BUCKETS, "eff = math.max(eff, clock)", "", SERVER),
     ("two-window: weighs too little", TWO, "return whole - math.floor(room * whole / before)", "return whole - math.ceil(room * whole / before)", SERVER),
     ("gcra: interval rounded down", GCRA, "return m * Ius + math.floor(fr / PARTS), fr % PARTS", "return m * Ius, 0", SERVER),
+    ("gcra: a shorter window is a clock that ran back", GCRA, "math.max(sus, span)", "sus", SERVER),
     ("gcra: a clock far back finds room", GCRA, "local back = now < first", "local back = false", SERVER),
     ("several: charged one by one", DECIDE, "if granted > 0 and mode ~= PEEK then", "if mode ~= PEEK then", SERVER),
     ("several: the first limit decides", DECIDE, "if w > longest then", "if i == 1 then", SERVER),

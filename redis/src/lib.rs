@@ -37,11 +37,11 @@
 //! | id | promise | of |
 //! |----|---------|----|
 //! | G1 | for every `x`, the units admitted with `T` in `(x - W, x]` are at most `L` | ring, zset, counter |
-//! | G2 | a refusal of cost `c` means that at its instant fewer than `c` units were free; `retry_after` is the exact least wait if nobody else comes | ring and zset; counter: up to a bucket too strict |
+//! | G2 | a refusal of cost `c` means that at its instant fewer than `c` units were free; `retry_after` is the exact least wait if nobody else comes | ring and zset; counter: up to a bucket, and 1 us for each, too strict |
 //! | G3 | two-window: at most `2 L - 1` in a window, and falsely refused at most while the window before was full at its start; GCRA: at most burst + rate x `t` in any `t` | those |
 //! | G4 | all limits of a call are charged or none; a refusal and a peek change nothing on the server | all |
 //! | G5 | the run of the script is the instant of the decision. A call that ended in a failure was run at most once: never over, perhaps counted in vain | all |
-//! | G6 | with leases: for every `x`, the units spent with `T` in `(x - W, x]` are at most `L`, by clocks whose rates differ by less than 1/1,000; a caller who waited for the call is counted at its run, others when served | ring |
+//! | G6 | with leases: for every `x`, the units spent with `T` in `(x - W, x]` are at most `L`, by clocks whose rates differ by less than 1/1,000 (one that stands while its machine is suspended is none); a caller who waited for the call is counted at its run, others when served | ring |
 //! | G7 | a cached refusal is one that the server would give too, while nobody resets the key or raises the limit from another instance, and the server's clock does not step forward | all |
 //! | G8 | every check ends within the deadline, whatever the server and the network do, and the runtime's own delays | all |
 //! | G9 | a key dies within `2 W + hold + 1 s` after its last admission, `W` the longest window it has known (GCRA: once the bucket has drained) | all |

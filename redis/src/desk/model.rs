@@ -22,7 +22,7 @@ use std::{
 use tollgate::Nanos;
 
 use super::{Arrival, Desk, Lease, Order, Ticket, Tiers};
-use crate::{By, Failure, Reply};
+use crate::{By, Failure, Reply, Report};
 
 /// A caller: which instance, which of its callers.
 type Caller = u8;
@@ -531,4 +531,32 @@ fn a_slow_clock_is_allowed_for() {
             assert_eq!(by_desk, served, "{by:?} after {elapsed:?}: {arrival:?}");
         }
     }
+}
+
+/// Who wants figures gets none from a lease without; its units go on beside the next, until the first of both ends.
+#[test]
+fn units_of_two_leases_end_with_the_first() {
+    let hold = Nanos::from_secs(10);
+    let tiers = Tiers { shared: true, cache: None, lease: Some(Lease { hold, most: 5 }) };
+    let (start, later) = (Nanos::from_secs(1), Nanos::from_secs(8));
+    let reply = |granted, figures| {
+        Ok(Reply { granted, retry_after: Nanos::ZERO, at: start, rule: 0, ahead: None, figures })
+    };
+    let mut desk = Desk::new(0);
+    let order = |arrival| match arrival {
+        Arrival::Leads(order) => order,
+        other => panic!("no order: {other:?}"),
+    };
+    let first = order(desk.arrive(&tiers, (1, 9), false, start, || 0u8));
+    assert!(desk.land(&tiers, 9, first, reply(3, None), (start, start), |_, _| true).is_none());
+    let second = order(desk.arrive(&tiers, (1, 9), true, later, || 1));
+    assert_eq!(second.report, Report::Figures);
+    let told = Some((4, Nanos::ZERO, hold));
+    assert!(desk.land(&tiers, 9, second, reply(3, told), (later, later), |_, _| true).is_none());
+    // Two of each are left.
+    let served = desk.arrive(&tiers, (1, 9), true, later, || 2);
+    assert!(matches!(served, Arrival::Served(Reply { figures: Some((7, ..)), .. }, By::Lease)), "{served:?}");
+    order(desk.clone().arrive(&tiers, (1, 9), true, start + hold, || 3));
+    let served = desk.arrive(&tiers, (3, 9), false, later, || 3);
+    assert!(matches!(served, Arrival::Served(..)), "{served:?}");
 }

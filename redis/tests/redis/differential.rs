@@ -40,12 +40,17 @@ async fn one_history(mut connection: MultiplexedConnection, traffic: &Traffic, s
     let mut oracle = Oracle::new(traffic.store, rules);
     let mut now = 1_793_600_000_123_456 + random.below(1_000_000);
 
+    let mut times = vec![now];
+
     for step in 0..CALLS {
-        now += match random.below(40) {
-            0 => longest * 3,
-            1..=8 => 0,
-            _ => random.below(longest * 4 / most.min(70) + 2),
+        now = match random.below(40) {
+            0 => now + longest * 3,
+            1..=8 => now,
+            // The moment before, at, or after the end of a window that began with an earlier call.
+            9..=12 => random.pick(&times) + random.pick(&limits).window + random.below(3) - 1,
+            _ => now + random.below(longest * 4 / most.min(70) + 2),
         };
+        times.push(now);
         if random.once_in(25) {
             now -= random.below(longest + 1);
         }

@@ -8,5 +8,6 @@ mod memory;
 mod oracle;
 mod proxy;
 mod readme;
+mod storm;
 mod support;
 mod tiers;
