@@ -116,6 +116,45 @@ async fn under_overload_the_tiers_save_what_they_promise() {
     assert!(leased < 5.0 && used > 0.5, "{leased} {used}");
 }
 
+/// Three instances spend leases as fast as they can. Each admission lies between its call's start and its end, so no span of a
+/// window may hold more than the limit of whole calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_window_of_spends_holds_more_than_the_limit() {
+    let server = Server::start().await;
+    let (limit, window, hold) = (60, Duration::from_millis(150), Duration::from_millis(40));
+    let start = Instant::now();
+    let mut callers = tokio::task::JoinSet::new();
+    for instance in 0..3 {
+        let builder = patient(Limiter::builder("api", limit, window)).lease(hold, 10);
+        // One without the other tier: units are spent to the end of their hold.
+        let builder = if instance > 0 { builder.cache_refusals(MINUTE) } else { builder };
+        let limiter = builder.build(manager(&server.url())).unwrap();
+        for caller in 0..3 {
+            let limiter = limiter.clone();
+            callers.spawn(async move {
+                let mut spent = Vec::new();
+                while start.elapsed() < window * 12 {
+                    let began = start.elapsed();
+                    let verdict = limiter.try_acquire("a", 1).await.unwrap();
+                    if verdict.admitted {
+                        spent.push((began, start.elapsed(), verdict.by));
+                    }
+                    tokio::time::sleep(Duration::from_micros(500 + 700 * caller)).await;
+                }
+                spent
+            });
+        }
+    }
+    let spent: Vec<_> = callers.join_all().await.concat();
+    let by_lease = spent.iter().filter(|(.., by)| *by == By::Lease).count();
+    assert!(by_lease > 100, "{by_lease} of {}", spent.len());
+    for (from, ..) in &spent {
+        let inside = spent.iter().filter(|(began, ended, _)| began >= from && *ended < *from + window);
+        let inside = inside.count() as u64;
+        assert!(inside <= limit, "{inside} from {from:?}");
+    }
+}
+
 #[tokio::test]
 async fn f087_the_local_tier_and_the_shared_count_agree() {
     let (server, other) = (Server::start().await, Server::start().await);
