@@ -17,6 +17,8 @@ pub struct Permit {
     pub(super) cost: u64,
     /// Up to when it can be given back, in the limiter's own terms.
     pub(super) until: u64,
+    /// Resets of the limiter before it.
+    pub(super) resets: u64,
 }
 
 /// Why something could not be given back: its permits stay charged.
@@ -27,7 +29,8 @@ pub enum Lapsed {
     NotLast,
     /// The start of the reservation has passed.
     Started,
-    /// Too late: the counter has gone on to another bucket, or the bucket is full again all the same.
+    /// Too late: the counter has gone on to another bucket, the bucket is full again all the same, or the limiter was reset
+    /// since.
     Passed,
 }
 
@@ -39,9 +42,10 @@ impl Permit {
         self.cost
     }
 
-    /// Takes `cost` permits by `take`, which tells up to when they can be given back.
+    /// Takes `cost` permits by `take`, which tells up to when they can be given back to a limiter with so many resets.
     pub(super) fn take<H: decision::History>(
         history: &H,
+        resets: u64,
         cost: u64,
         now: Nanos,
         take: impl Fn() -> Option<u64>,
@@ -53,11 +57,11 @@ impl Permit {
                 && (1..=history.limits().ceiling()).contains(&cost)
                 && let Some(until) = take()
             {
-                return Ok(Self { cost, until });
+                return Ok(Self { cost, until, resets });
             }
             decision::peek(history, cost, now)?;
             if cost == 0 {
-                return Ok(Self { cost, until: 0 });
+                return Ok(Self { cost, until: 0, resets });
             }
         }
     }
