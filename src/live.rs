@@ -76,7 +76,7 @@ use crate::{
 /// [`Window`](crate::Window), or less for windows that are shorter than the longest.
 ///
 /// # Cost
-/// A call copies what it needs of the configuration first: 13 to 17 loads of words that are seldom written, with one rule,
+/// A call copies what it needs of the configuration first: 6 to 17 loads of words that are seldom written, with one rule,
 /// and 5 or less for each further one; some 40 for shards.
 ///
 /// # Examples
