@@ -1,14 +1,18 @@
 //! Permits that can be given back.
 //!
-//! A [`Permit`] is not `Copy` and is given back by value: once. What a history can take back depends on its kind; the
-//! log takes nothing back, since an admission in the midst of the ring can not be deleted without moving all later
-//! ones, and no more does a sharded limiter, whose home shard may have refused others meanwhile.
+//! A [`Permit`] is not `Copy` and is given back by value: once. What a history can take back depends on its kind.
 
 use core::fmt;
 
 use crate::{Denied, Nanos, decision};
 
 /// Permits taken, which the limiter that gave them takes back as long as it can. Dropping it keeps them taken.
+///
+/// The counter ([`Window::acquire_at`](crate::Window::acquire_at)) and the bucket ([`Gcra::acquire_at`](crate::Gcra::acquire_at))
+/// give them. The others take nothing back: to delete an admission in the midst of a log's ring, all later ones would have to
+/// move; what a counter holds at the start of each past bucket is final, since others were admitted by it; and of shards, all
+/// may be known to be full until a time that a permit given back would bring forward. [`Pacing`](crate::Pacing) has
+/// [`Reservation`](crate::Reservation)s.
 ///
 /// A reset voids it. It belongs to the limiter that gave it: another one might take it for one of its own.
 #[derive(Debug)]
