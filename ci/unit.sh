@@ -11,3 +11,7 @@ cargo test -p tollgate --features shared --test shared
 cargo test -p tollgate --features shared --doc shared
 cargo test -p tollgate --no-default-features --lib
 cargo test -p tollgate --no-default-features --features keyed --lib
+
+# What the README says of the sale, to the figure; and a file that is followed.
+diff <(sed -n '/attempts, 1000 in stock$/,/^scripts/p' README.md) <(cargo run --quiet --example flash_sale)
+diff <(printf 'admitted %s of 10\n' 3 5 0) <(cargo run --quiet --example live_toml | grep admitted)

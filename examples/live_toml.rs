@@ -17,7 +17,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use tollgate::{Algorithm, Clock, Limiter, Live, LiveRules, Log, Precise, Rule};
@@ -25,9 +25,9 @@ use tollgate::{Algorithm, Clock, Limiter, Live, LiveRules, Log, Precise, Rule};
 /// How often the file is looked at.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The rules in the file.
-fn read(path: &Path) -> Result<Vec<Rule>, Box<dyn Error>> {
-    let table: toml::Table = fs::read_to_string(path)?.parse()?;
+/// The rules in the text of the file.
+fn parse(text: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let table: toml::Table = text.parse()?;
     let rules = table.get("rules").and_then(|rules| rules.as_array()).ok_or("no [[rules]]")?;
     let number = |rule: &toml::Value, key: &str| {
         let number = rule.get(key).and_then(toml::Value::as_integer).ok_or(format!("no {key}"))?;
@@ -38,20 +38,22 @@ fn read(path: &Path) -> Result<Vec<Rule>, Box<dyn Error>> {
     rules.iter().map(rule).collect()
 }
 
-/// Follows the file until the process ends. A file that can not be used changes nothing, and is named.
-fn watch(path: &Path, rules: &LiveRules<Log>) {
-    let modified = || fs::metadata(path).and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    let mut seen = modified();
+/// Follows the file until the process ends. A file that can not be used changes nothing, and is named. Texts are compared, not
+/// times: a file that was read while it was half written may have no other time when it is whole.
+fn watch(path: &Path, mut seen: String, rules: &LiveRules<Log>) {
+    let mut follow = || -> Result<(), Box<dyn Error>> {
+        let text = fs::read_to_string(path)?;
+        if text != seen {
+            seen = text;
+            rules.set(&parse(&seen)?)?;
+            println!("rules are now {:?}", &rules.get()[..]);
+        }
+        Ok(())
+    };
     loop {
         thread::sleep(POLL);
-        let now = modified();
-        if now == seen {
-            continue;
-        }
-        seen = now;
-        match read(path).and_then(|new| Ok(rules.set(&new)?)) {
-            Ok(()) => println!("rules are now {:?}", &rules.get()[..]),
-            Err(error) => eprintln!("{}: {error}; the rules stay as they are", path.display()),
+        if let Err(error) = follow() {
+            eprintln!("{}: {error}; the rules stay as they are", path.display());
         }
     }
 }
@@ -69,13 +71,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     if given.is_none() {
         write(3)?;
     }
-    let first = read(&path)?.first().copied().ok_or("no rule")?;
+    let text = fs::read_to_string(&path)?;
+    let all = parse(&text)?;
+    let first = all.first().copied().ok_or("no rule")?;
     // Up to 1,000 permits later on, whatever the file says first.
     let log = Log::builder(first.limit, first.window.into()).capacity(1_000).build()?;
     let limiter = Limiter::new(Live::new(log)?, Precise::new());
     let rules = limiter.algorithm().handle().clone();
+    rules.set(&all)?;
     let watched = path.clone();
-    thread::spawn(move || watch(&watched, &rules));
+    thread::spawn(move || watch(&watched, text, &rules));
 
     println!("admitted {} of 10", call(&limiter));
     if given.is_some() {

@@ -130,7 +130,7 @@ MUTANTS = [
         "if now.as_nanos() >= log.glance_until ||", "if !now.in_range() ||")], DIES),
     ("costs: a glance for one permit", "log costs", COSTS, [(
         "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
-    ("costs: a ring of one slot", "log costs", LOG, [("let unit = least.min(self.max_cost) <= 1;", "let unit = self.max_cost <= 1;")], DIES),
+    ("costs: a ring of one slot", "log costs", LOG, [("let unit = cap.min(self.max_cost) <= 1;", "let unit = self.max_cost <= 1;")], DIES),
     ("costs: a glance refuses without re-check", "log costs", COSTS, [(
         "    if !log.full.is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
         "    if !log.full.is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),

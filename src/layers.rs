@@ -59,6 +59,10 @@ pub trait Layer: Sync {
 /// inside that one, for nothing, as if the user had spent it: at most once for each such call, and never for a call
 /// that a layer refused at the first look. Nothing is given back, because the limiters that could are few.
 ///
+/// Each layer is looked at by itself: a limiter that stands in two layers, or two keys of one
+/// [`Keyed`](crate::Keyed) that share a limiter for want of room, can have room for the call once and not twice. Then the
+/// call is refused as after a lost race.
+///
 /// # Cost
 /// A look at each outer layer, then what each layer costs.
 ///

@@ -63,6 +63,7 @@ use crate::{
 /// | [`Window`](crate::Window) | limits, and windows that are multiples of the bucket's width, up to [`window_max`](crate::WindowBuilder::window_max) (default: the longest window at first) |
 /// | [`Sharded`](crate::Sharded) | as the above, one rule; a log needs a `capacity`. Use may exceed a lowered limit by what shards hold above their new parts, for one window |
 /// | [`Fixed`](crate::Fixed), [`TwoWindow`](crate::TwoWindow) | the limit, up to the largest of the type for that window |
+/// | [`Compact`](crate::Compact) | the limit, up to [`capacity`](crate::CompactBuilder::capacity) (default: the limit at first) |
 /// | [`Gcra`](crate::Gcra) | rate and burst together, from a moment on ([`Live::set_rate_at`]): rates up to [`rate_max`](crate::GcraBuilder::rate_max) (default: that at first) |
 ///
 /// Anything else is an error and changes nothing: another width or number of buckets is another limiter. The other
@@ -75,7 +76,7 @@ use crate::{
 /// [`Window`](crate::Window), or less for windows that are shorter than the longest.
 ///
 /// # Cost
-/// A call copies what it needs of the configuration first: 13 to 17 loads of words that are seldom written, with one rule,
+/// A call copies what it needs of the configuration first: 6 to 17 loads of words that are seldom written, with one rule,
 /// and 5 or less for each further one; some 40 for shards.
 ///
 /// # Examples

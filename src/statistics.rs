@@ -39,6 +39,9 @@ const LINES: usize = 16;
 /// What is used of a limit now, [`usage_at`](Algorithm::usage_at) tells, and how many keys there are and have left
 /// [`Keyed::len`](crate::Keyed::len) and [`Keyed::evicted`](crate::Keyed::evicted), with or without this wrapper.
 ///
+/// Looks are not counted. In [`Layers`](crate::Layers), which look first, a layer counts what was taken from it, and of what
+/// it refused only what it was asked for after all had room.
+///
 /// # Cost
 /// An addition to a word on a line of the thread's own, and two or three accesses more. A refusal of
 /// [`try_acquire_at`](Algorithm::try_acquire_at) under several rules, or of a cost above 1, also peeks, to name the rule.
@@ -70,7 +73,8 @@ pub struct Statistics {
     pub admitted: u64,
     /// Permits that these took.
     pub permits: u64,
-    /// Calls that each rule refused, by its place in the configuration; a cost above its limit counts, too.
+    /// Calls that each rule refused, by its place in the configuration; a cost above its limit counts, too. The last place
+    /// also stands for all beyond it, if the algorithm is of your own and has more.
     pub refused_by: [u64; RULES_MAX],
     /// Calls refused because of a cost above the largest declared.
     pub max_cost: u64,
@@ -147,11 +151,11 @@ impl<A> Counted<A> {
         if admitted {
             line.admitted(cost);
         } else if is_one_rule() {
-            count(&line.refused_by[0], 1);
+            count(line.refused_by(0), 1);
         } else {
             match peek() {
                 // A permit came free meanwhile: the rule with the least left is as good a guess as any.
-                Ok(quota) => count(&line.refused_by[quota.rule], 1),
+                Ok(quota) => count(line.refused_by(quota.rule), 1),
                 Err(denied) => line.refused(&denied),
             }
         }
@@ -247,9 +251,15 @@ impl Line {
         count(&self.permits, cost);
     }
 
+    /// The last stands for all beyond it, which an algorithm of the caller's may name.
+    #[inline]
+    fn refused_by(&self, rule: usize) -> &Word<u64> {
+        &self.refused_by[rule.min(RULES_MAX - 1)]
+    }
+
     fn refused(&self, denied: &Denied) {
         let word = match denied.reason {
-            Reason::Limit { .. } | Reason::Never => &self.refused_by[denied.quota.rule],
+            Reason::Limit { .. } | Reason::Never => self.refused_by(denied.quota.rule),
             Reason::Full { .. } => &self.full,
             Reason::MaxCost { .. } => &self.max_cost,
             Reason::TimeOutOfRange => &self.out_of_range,

@@ -8,8 +8,8 @@ use std::{
 
 use proptest::{collection::vec, prelude::*};
 use tollgate::{
-    Algorithm, ByRules, Changing, ConfigError, Coverage, Fixed, Live, Log, Nanos, Reason, Rule, TwoWindow,
-    Window,
+    Algorithm, ByRules, Changing, Compact, ConfigError, Coverage, Fixed, Live, Log, Nanos, Reason, Rule,
+    TwoWindow, Window,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -116,6 +116,18 @@ proptest! {
         model.agrees(&log, &|rule| log.set_rules(&[rule]).unwrap(), steps.into_iter().map(single).collect());
     }
 
+    /// Its limit alone.
+    #[test]
+    fn a_compact_log_does_too(steps in steps(), limit in 0..=8_u64, window in 1..=6_u64) {
+        let fixed = |step| match step {
+            Step::Rule { limit, .. } => Step::Rule { limit, window },
+            call => call,
+        };
+        let log = live(Compact::builder(limit, nanos(window)).capacity(8).build().unwrap());
+        let model = Model { width: 1, late: 0, rule: (limit, window), capacity: 8, admitted: vec![] };
+        model.agrees(&log, &|rule| log.set_rules(&[rule]).unwrap(), steps.into_iter().map(fixed).collect());
+    }
+
     /// Windows within the ring.
     #[test]
     fn a_counter_does_too(steps in steps(), limit in 0..=8_u64, window in 1..=6_u64, textbook in any::<bool>()) {
@@ -176,14 +188,16 @@ fn largest(window: u64) -> u64 {
 #[test]
 fn f005_the_wait_after_the_limit_was_lowered_below_the_present_use() {
     let minute = 60 * SECOND;
-    for max_cost in [1, 5] {
-        let log = live(Log::builder(5, minute).max_cost(max_cost).build().unwrap());
+    fn lowered<A: ByRules>(log: &Live<A>, minute: Duration) {
         assert!((0..5).all(|n| log.try_acquire_at(1, at(10 * n))));
         log.set_rules(&[Rule::new(2, minute)]).unwrap();
         let denied = log.check_at(1, at(50)).unwrap_err();
         assert_eq!((denied.retry_after(), denied.quota.remaining), (Some(at(40)), 0));
         assert!(!log.try_acquire_at(1, Nanos::from_millis(89_999)) && log.try_acquire_at(1, at(90)));
     }
+    lowered(&live(Log::builder(5, minute).build().unwrap()), minute);
+    lowered(&live(Log::builder(5, minute).max_cost(1).build().unwrap()), minute);
+    lowered(&live(Compact::builder(5, minute).build().unwrap()), minute);
 }
 
 #[test]
@@ -207,6 +221,7 @@ fn f018_limit_changed_up_to_zero_and_up_again() {
     changed(&live(Log::builder(30, minute).capacity(150).build().unwrap()), minute);
     changed(&live(Window::builder(30, minute).build().unwrap()), minute);
     changed(&live(Fixed::builder(30, minute).build().unwrap()), minute);
+    changed(&live(Compact::builder(30, minute).capacity(150).build().unwrap()), minute);
     changed(&live(TwoWindow::builder(30, minute).build().unwrap()), minute);
     changed(&live(Window::builder(30, minute).build_sharded(1).unwrap()), minute);
 }
@@ -227,8 +242,22 @@ fn f019_lowering_the_limit_in_the_middle_of_a_window() {
     lowered(&live(Log::builder(10, SECOND).max_cost(1).build().unwrap()));
     lowered(&live(Window::builder(10, SECOND).build().unwrap()));
     lowered(&live(Fixed::builder(10, SECOND).build().unwrap()));
+    lowered(&live(Compact::builder(10, SECOND).build().unwrap()));
     lowered(&live(TwoWindow::builder(10, SECOND).build().unwrap()));
     lowered(&live(Log::builder(10, SECOND).build_sharded(1).unwrap()));
+}
+
+/// A rule of one permit, or of none, says nothing of the costs that the rules after it allow.
+#[test]
+fn a_rule_of_one_permit_gives_way_to_larger_costs() {
+    for least in [0, 1] {
+        let log = live(Log::builder(5, SECOND).rule(least, SECOND / 100).build().unwrap());
+        assert_eq!(log.check_at(3, at(1)).unwrap_err().reason, Reason::Never);
+        log.set_rules(&[Rule::new(5, SECOND)]).unwrap();
+        assert!(
+            log.try_acquire_at(3, at(1)) && !log.try_acquire_at(3, at(1)) && log.try_acquire_at(2, at(1))
+        );
+    }
 }
 
 /// What is known to be full under one limit is not under a higher one.
@@ -266,6 +295,16 @@ fn what_a_limiter_can_not_become_is_named_and_changes_nothing() {
     assert_eq!(fixed.set_rules(&[Rule::new(3, 2 * second)]), Err(window));
     assert_eq!(fixed.set_rules(&[Rule::new(3, second); 2]), Err(ConfigError::Rules { got: 2, max: 1 }));
     assert!(matches!(fixed.set_rules(&[Rule::new(1 << 40, second)]), Err(ConfigError::Limit { .. })));
+
+    let compact = live(Compact::builder(3, second).capacity(5).build().unwrap());
+    assert_eq!(compact.set_rules(&[Rule::new(6, second)]), Err(ConfigError::Limit { got: 6, max: 5 }));
+    assert_eq!(compact.set_rules(&[Rule::new(3, 2 * second)]), Err(window));
+    let above = Compact::builder(6, second).capacity(5).build().err();
+    assert_eq!(above, Some(ConfigError::Limit { got: 6, max: 5 }));
+
+    let shards = live(Log::builder(3, second).capacity(10).build_sharded(4).unwrap());
+    assert_eq!(shards.set_rules(&[Rule::new(13, second)]), Err(ConfigError::Limit { got: 13, max: 12 }));
+    assert_eq!(shards.rules()[..], [Rule::new(3, second)]);
 
     let uneven = Live::new(Log::builder(5, second).build_sharded(2).unwrap()).err();
     assert_eq!(uneven, Some(ConfigError::Uneven { limit: 5, shards: 2 }));

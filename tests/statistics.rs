@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate::{Algorithm, Counted, Gcra, Keyed, Live, Log, Nanos, Rule, Window};
+use tollgate::{
+    Algorithm, Counted, Decision, Denied, Gcra, Keyed, Live, Log, Nanos, Quota, Reason, Rule, Rules, Window,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -97,4 +99,60 @@ fn counts_outlive_a_reset_and_a_change_of_rules() {
     counted.reset();
     assert!(counted.statistics() == seen && counted.try_acquire_at(1, now));
     assert!(counted.state_bytes() >= 16 * 128);
+}
+
+/// Memory of one limiter becomes that of another with fewer lines, where the same thread counts.
+#[test]
+fn a_limiter_where_a_larger_one_lay_counts_on_lines_of_its_own() {
+    for _ in 0..32 {
+        let count = || {
+            for lines in [2_000, 2_048, 1_999, 1_100, 1_024, 1_900, 1_030] {
+                let counted = Counted::with_lines(Log::builder(2, SECOND).build().unwrap(), lines);
+                assert!(counted.try_acquire_at(1, Nanos::ZERO));
+                assert_eq!(counted.statistics().admitted, 1);
+            }
+        };
+        thread::scope(|scope| scope.spawn(count).join().unwrap());
+    }
+}
+
+/// An algorithm of the caller's that names a rule beyond all that are counted.
+struct Stranger;
+
+impl Algorithm for Stranger {
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        self.peek_at(cost, now).is_ok()
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        self.peek_at(cost, now)
+    }
+
+    fn peek_at(&self, _cost: u64, now: Nanos) -> Decision {
+        let mut quota = Quota::new(1, now);
+        quota.rule = 40;
+        Err(Denied::new(Reason::Never, quota))
+    }
+
+    fn usage_at(&self, _rule: usize, _now: Nanos) -> Option<u64> {
+        None
+    }
+
+    fn rules(&self) -> Rules {
+        Rules::of(&[Rule::new(1, SECOND); 41])
+    }
+
+    fn state_bytes(&self) -> usize {
+        0
+    }
+
+    fn reset(&mut self) {}
+}
+
+#[test]
+fn refusals_by_a_rule_beyond_all_are_counted_in_the_last_place() {
+    let counted = Counted::new(Stranger);
+    assert!(!counted.try_acquire_at(1, Nanos::ZERO) && counted.check_at(1, Nanos::ZERO).is_err());
+    let seen = counted.statistics();
+    assert_eq!((seen.refused_by[7], seen.refused()), (2, 2));
 }

@@ -38,8 +38,9 @@ use core::time::Duration;
 
 use super::{algorithm, ring::Ring};
 use crate::{
-    ConfigError, Nanos, Rule,
+    ConfigError, Nanos, Rule, Rules,
     decision::{History, Limits, Look},
+    live::{Changes, ChangesRules, Settings},
     sync::{Guard, Lock},
     time::decimal_step,
 };
@@ -55,7 +56,7 @@ const HORIZON: u64 = 1 << 30;
 ///
 /// # Cost
 /// One lock. A call of cost `n` looks at one entry and writes `n`; `check` and `peek` search in O(log limit).
-/// Once in 2^30 ticks or more, an admission searches too. Memory: `4 * limit` bytes and a few words.
+/// Once in 2^30 ticks or more, an admission searches too. Memory: `4 * limit` (or capacity) bytes and a few words.
 ///
 /// # Examples
 /// ```
@@ -71,12 +72,30 @@ const HORIZON: u64 = 1 << 30;
 /// ```
 #[derive(Debug)]
 pub struct Compact {
+    config: CompactConfig,
+    state: Lock<State>,
+}
+
+/// All but the state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct CompactConfig {
     rule: Rule,
     /// Width of a tick in nanoseconds.
     width: u64,
     max_cost: u64,
     ceiling: u64,
-    state: Lock<State>,
+    /// Entries that the ring has room for.
+    capacity: u64,
+}
+
+// SAFETY: contract of `NoUninit`: words alone, in C's order, so no padding.
+unsafe impl bytemuck::NoUninit for CompactConfig {}
+
+/// A configuration on the state.
+struct OnCompact<'a> {
+    config: &'a CompactConfig,
+    state: &'a Lock<State>,
 }
 
 /// Configures a [`Compact`] log.
@@ -86,6 +105,7 @@ pub struct CompactBuilder {
     rule: Rule,
     tick: Option<Nanos>,
     max_cost: u64,
+    capacity: Option<u64>,
 }
 
 struct State {
@@ -94,13 +114,13 @@ struct State {
     ring: Ring<u32>,
 }
 
-pub(crate) struct CompactLook<'a> {
-    log: &'a Compact,
+struct CompactLook<'a> {
+    config: &'a CompactConfig,
     state: Guard<'a, State>,
     at: u64,
 }
 
-algorithm!(Compact);
+algorithm!(Compact, it, &it.config, &it.on(&it.config));
 
 // The latest end of the latest tick (which is at most as long as the window), plus the longest window.
 const _: () = assert!(Nanos::MAX.as_nanos().checked_mul(3).is_some());
@@ -110,17 +130,16 @@ const _: () = assert!(Nanos::MAX.as_nanos().checked_mul(3).is_some());
 impl Compact {
     /// Configures a log that admits `limit` permits in any `window`.
     pub fn builder(limit: u64, window: Duration) -> CompactBuilder {
-        CompactBuilder { rule: Rule::new(limit, window), tick: None, max_cost: u64::MAX }
+        CompactBuilder { rule: Rule::new(limit, window), tick: None, max_cost: u64::MAX, capacity: None }
     }
 
     /// The width of a tick: how late a permit may come back.
     pub fn tick(&self) -> Nanos {
-        Nanos::from_nanos(self.width)
+        Nanos::from_nanos(self.config.width)
     }
 
-    /// When the permit in `slot` is free again, by the `state` that remembers it.
-    fn leaves(&self, state: &State, slot: u32) -> u64 {
-        state.full(slot) * self.width + self.rule.window.as_nanos()
+    fn on<'a>(&'a self, config: &'a CompactConfig) -> OnCompact<'a> {
+        OnCompact { config, state: &self.state }
     }
 
     fn bytes(&self) -> usize {
@@ -134,7 +153,37 @@ impl Compact {
     }
 }
 
-impl Limits for Compact {
+impl Changes for Compact {
+    type Settings = CompactConfig;
+
+    fn first(&self) -> Result<CompactConfig, ConfigError> {
+        Ok(self.config)
+    }
+
+    fn under<'a>(&'a self, settings: &'a CompactConfig) -> impl History<Limits = CompactConfig> {
+        self.on(settings)
+    }
+}
+
+impl ChangesRules for Compact {
+    fn with_rules(settings: &CompactConfig, rules: Rules) -> Result<CompactConfig, ConfigError> {
+        let rule = rules.one_within(settings.rule.window, settings.capacity)?;
+        Ok(CompactConfig { rule, ceiling: rule.limit.min(settings.max_cost), ..*settings })
+    }
+}
+
+// === impl CompactConfig ===
+
+impl CompactConfig {
+    /// When the permit in `slot` is free again, by the `state` that remembers it.
+    fn leaves(&self, state: &State, slot: u32) -> u64 {
+        state.full(slot) * self.width + self.rule.window.as_nanos()
+    }
+}
+
+impl Settings for CompactConfig {}
+
+impl Limits for CompactConfig {
     fn rules(&self) -> &[Rule] {
         core::slice::from_ref(&self.rule)
     }
@@ -148,31 +197,36 @@ impl Limits for Compact {
     }
 }
 
-impl History for Compact {
-    type Limits = Self;
-    type Look<'a> = CompactLook<'a>;
+// === impl OnCompact ===
 
-    fn limits(&self) -> &Self {
-        self
+impl<'a> History for OnCompact<'a> {
+    type Limits = CompactConfig;
+    type Look<'l>
+        = CompactLook<'a>
+    where
+        Self: 'l;
+
+    fn limits(&self) -> &CompactConfig {
+        self.config
     }
 
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let mut state = self.state.lock(); // L1
+        let (config, mut state) = (self.config, self.state.lock()); // L1
         let at = state.newest.max(now.as_nanos());
         // With `cost` more, the permit that many places back is the one too many, unless it has left.
-        let last = state.ring.newest(self.rule.limit - cost + 1);
-        if last.is_some_and(|slot| self.leaves(&state, slot) > at) {
+        let last = state.ring.newest(config.rule.limit - cost + 1);
+        if last.is_some_and(|slot| config.leaves(&state, slot) > at) {
             return false; // I3
         }
-        let live = |state: &State| state.ring.count(|slot| self.leaves(state, slot) > at);
-        state.record(cost, at, at.div_ceil(self.width), live);
+        let live = |state: &State| state.ring.count(|slot| config.leaves(state, slot) > at);
+        state.record(cost, at, at.div_ceil(config.width), live);
         true
     }
 
-    fn look(&self, now: Nanos) -> CompactLook<'_> {
+    fn look(&self, now: Nanos) -> CompactLook<'a> {
         let state = self.state.lock(); // L1
         let at = state.newest.max(now.as_nanos());
-        CompactLook { log: self, state, at }
+        CompactLook { config: self.config, state, at }
     }
 }
 
@@ -195,10 +249,17 @@ impl CompactBuilder {
         self
     }
 
+    /// The largest limit that it may get while it runs ([`Live`](crate::Live)): it sets the memory. The default is the limit.
+    pub fn capacity(mut self, limit: u64) -> Self {
+        self.capacity = Some(limit);
+        self
+    }
+
     /// Builds the log.
     ///
     /// # Errors
-    /// [`ConfigError::Window`], [`ConfigError::Tick`], [`ConfigError::MaxCost`], [`ConfigError::Memory`].
+    /// [`ConfigError::Window`], [`ConfigError::Tick`], [`ConfigError::MaxCost`], [`ConfigError::Limit`] for a limit above the
+    /// capacity given, [`ConfigError::Memory`].
     pub fn build(self) -> Result<Compact, ConfigError> {
         self.rule.validate()?;
         let window = self.rule.window;
@@ -214,13 +275,20 @@ impl CompactBuilder {
         if self.max_cost == 0 {
             return Err(ConfigError::MaxCost { got: 0, min: 1 });
         }
-        Ok(Compact {
+        let limit = self.rule.limit;
+        let capacity = self.capacity.unwrap_or(limit);
+        if limit > capacity {
+            return Err(ConfigError::Limit { got: limit, max: capacity });
+        }
+        let config = CompactConfig {
             rule: self.rule,
             width: tick.as_nanos(),
             max_cost: self.max_cost,
-            ceiling: self.rule.limit.min(self.max_cost),
-            state: Lock::new(State { newest: 0, tick: 0, ring: Ring::new(self.rule.limit)? }),
-        })
+            ceiling: limit.min(self.max_cost),
+            capacity,
+        };
+        let state = State { newest: 0, tick: 0, ring: Ring::new(capacity)? };
+        Ok(Compact { config, state: Lock::new(state) })
     }
 }
 
@@ -253,12 +321,12 @@ impl Look for CompactLook<'_> {
     }
 
     fn used(&self, _rule: usize) -> Option<u64> {
-        Some(self.state.ring.count(|slot| self.log.leaves(&self.state, slot) > self.at))
+        Some(self.state.ring.count(|slot| self.config.leaves(&self.state, slot) > self.at))
     }
 
     fn wait(&self, _rule: usize, keep: u64) -> Option<Nanos> {
         let last = self.state.ring.newest(keep.saturating_add(1));
-        let leaves = last.map_or(0, |slot| self.log.leaves(&self.state, slot));
+        let leaves = last.map_or(0, |slot| self.config.leaves(&self.state, slot));
         Some(Nanos::from_nanos(leaves.saturating_sub(self.at)))
     }
 }

@@ -99,6 +99,8 @@ pub use live::LiveGcraConfig;
 pub struct Gcra {
     block: Inline<Word<Tat>>,
     config: GcraConfig,
+    /// Resets so far: no permit outlives one.
+    resets: u64,
 }
 
 /// The configuration of a [`Gcra`], without its state.
@@ -219,7 +221,7 @@ impl Gcra {
     /// [`Denied`], which changed nothing.
     pub fn acquire_at(&self, cost: u64, now: Nanos) -> Result<Permit, Denied> {
         let on = self.on();
-        Permit::take(&on, cost, now, || on.step(cost, now).map(|step| step.after.0))
+        Permit::take(&on, self.resets, cost, now, || on.step(cost, now).map(|step| step.after.0))
     }
 
     /// Gives permits back at `now`: the bucket drains by their cost, to nothing at most.
@@ -230,7 +232,7 @@ impl Gcra {
     ///
     /// # Errors
     /// [`Lapsed::Passed`], which changed nothing: by `now` they have drained, or would have if nobody had come after
-    /// them; or `now` is out of range.
+    /// them; or `now` is out of range, or the bucket was reset since.
     ///
     /// # Cost
     /// One CAS.
@@ -249,7 +251,11 @@ impl Gcra {
     /// # Ok::<(), tollgate::ConfigError>(())
     /// ```
     pub fn give_back(&self, permit: Permit, now: Nanos) -> Result<(), Lapsed> {
-        if permit.cost == 0 { Ok(()) } else { self.on().give_back(permit, now) }
+        match permit.cost {
+            0 => Ok(()),
+            _ if permit.resets != self.resets => Err(Lapsed::Passed),
+            _ => self.on().give_back(permit, now),
+        }
     }
 
     #[inline(always)]
@@ -267,6 +273,7 @@ impl Gcra {
 
     pub(super) fn clear(&mut self) {
         self.block.clear();
+        self.resets = self.resets.wrapping_add(1);
     }
 }
 
@@ -450,7 +457,7 @@ impl GcraBuilder {
     /// [`ConfigError::Burst`] for a burst of 0, or one that takes more than 48 years to drain (146 years with `d`
     /// of 2, 438 with `d` of 1 in the table at [`Gcra`]); [`ConfigError::MaxCost`] for a largest cost of 0.
     pub fn build(self) -> Result<Gcra, ConfigError> {
-        Ok(Gcra { block: Inline::default(), config: self.config()? })
+        Ok(Gcra { block: Inline::default(), config: self.config()?, resets: 0 })
     }
 
     /// Checks the configuration, for a state that lies elsewhere.

@@ -38,6 +38,8 @@ use crate::{
 /// cost 1 no window of `per` holds more than `limit` of them. The precision of the rate, and how a time older than
 /// the newest one is judged, are those of [`Gcra`].
 ///
+/// Its limit does not change while it runs: [`Live`](crate::Live) lists those that do.
+///
 /// # Cost
 /// One load; one CAS when admitted alone. Never blocks, sleeps or allocates: waiting is the caller's part.
 ///

@@ -60,6 +60,8 @@ use crate::{
 ///
 /// All answers speak of the charge. A time older than the newest recorded one is judged at the newest one.
 ///
+/// Its limit does not change while it runs: [`Live`](crate::Live) lists those that do.
+///
 /// # Cost
 /// One lock. A call of cost `n` looks at one entry and writes at most `n / m + 1`; `check` and `peek` search in
 /// O(log(limit / m)). Memory: `8 * ceil(limit / m)` bytes and a few words.

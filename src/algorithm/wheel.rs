@@ -60,6 +60,8 @@ const SLOTS_MAX: u32 = 1 << 15;
 /// It is here to be compared with: [`Compact`](crate::Compact) is exact to as fine a step, smaller for limits up
 /// to a few thousand, and its calls cost the same after any gap.
 ///
+/// Its limit does not change while it runs: [`Live`](crate::Live) lists those that do.
+///
 /// # Cost
 /// One lock. An admission soon after the last takes a few steps; the worst, after a long gap, turns both wheels
 /// all the way: all slots and all timers, for that one call. A refusal at a time past the newest recorded walks

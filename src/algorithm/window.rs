@@ -147,6 +147,8 @@ pub enum Coverage {
 pub struct Window {
     config: WindowConfig,
     block: Owned<Word<Mark>, Mark>,
+    /// Resets so far: no permit outlives one.
+    resets: u64,
 }
 
 /// The configuration of a [`Window`], without its state.
@@ -220,14 +222,14 @@ impl Window {
     /// [`Denied`], which changed nothing.
     pub fn acquire_at(&self, cost: u64, now: Nanos) -> Result<Permit, Denied> {
         let on = self.on();
-        Permit::take(&on, cost, now, || on.take_in(cost, now))
+        Permit::take(&on, self.resets, cost, now, || on.take_in(cost, now))
     }
 
     /// Gives permits back, as if they had not been taken: as long as the counter is in the bucket in which it gave them.
     /// After that they are part of the totals of other buckets, which are final.
     ///
     /// # Errors
-    /// [`Lapsed::Passed`], which changed nothing: somebody was admitted in a later bucket.
+    /// [`Lapsed::Passed`], which changed nothing: somebody was admitted in a later bucket, or the counter was reset.
     ///
     /// # Cost
     /// One CAS.
@@ -249,7 +251,11 @@ impl Window {
     /// # Ok::<(), tollgate::ConfigError>(())
     /// ```
     pub fn give_back(&self, permit: Permit) -> Result<(), Lapsed> {
-        if permit.cost == 0 { Ok(()) } else { self.on().give_back(permit) }
+        match permit.cost {
+            0 => Ok(()),
+            _ if permit.resets != self.resets => Err(Lapsed::Passed),
+            _ => self.on().give_back(permit),
+        }
     }
 
     /// Width of a bucket.
@@ -268,6 +274,7 @@ impl Window {
 
     fn clear(&mut self) {
         self.block.clear();
+        self.resets = self.resets.wrapping_add(1);
     }
 }
 
@@ -435,7 +442,7 @@ impl<'a> OnWindow<'a> {
 
     /// Takes permits back that were taken in the newest bucket.
     fn give_back(self, permit: Permit) -> Result<(), Lapsed> {
-        let Permit { cost, until: bucket } = permit;
+        let Permit { cost, until: bucket, .. } = permit;
         let retries = Retries::new();
         loop {
             let seen = self.state.head().load(Acquire); // O1
@@ -687,7 +694,7 @@ impl WindowBuilder {
     /// Those of [`config`](WindowBuilder::config), or too little memory.
     pub fn build(self) -> Result<Window, ConfigError> {
         let config = self.config()?;
-        Ok(Window { block: Owned::zeroed(config.slots())?, config })
+        Ok(Window { block: Owned::zeroed(config.slots())?, config, resets: 0 })
     }
 
     /// Checks everything and takes the memory of a counter in so many shards, whose parts of the limit add up to it.

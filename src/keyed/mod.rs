@@ -85,7 +85,7 @@ type RandomState = core::convert::Infallible;
 /// # Classes
 /// Keys may be of several classes: no limit, an exact log, a counter. A function tells a key's class, by its number in
 /// the order given; it is asked in every call, and a number that is not there means class 0. Each class has room for
-/// keys of its own. A key that changes its class has a new history there.
+/// keys of its own. A key that changes its class has a new history there. The limits of a class do not change while it runs.
 ///
 /// # Room
 /// Memory is taken at construction and does not grow, but for what the keys themselves hold on the heap. There is room

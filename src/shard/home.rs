@@ -2,7 +2,7 @@
 
 /// How a call finds the shard to begin with. `limiter` is an address, which names the limiter.
 pub(crate) trait Home: Copy {
-    /// The shard to begin with: below their number, unless the limiter lies where another one lay before.
+    /// The shard to begin with: below their number.
     fn of(self, limiter: usize, shards: usize) -> usize;
     /// The shard that admitted.
     fn remember(self, limiter: usize, shard: usize);
@@ -85,7 +85,8 @@ mod by_thread {
         #[inline(always)]
         fn of(self, limiter: usize, shards: usize) -> usize {
             let (called, last) = LAST.get();
-            if called == limiter { last } else { arrive(limiter, shards) }
+            // Another limiter, of more shards, may have lain there before.
+            if called == limiter && last < shards { last } else { arrive(limiter, shards) }
         }
 
         #[inline]
@@ -111,6 +112,15 @@ mod by_thread {
             let away = (home + 1) % 4;
             ByThread.remember(one, away);
             assert_eq!((ByThread.of(one, 4), ByThread.of(other, 4)), (away, home));
+        }
+
+        /// Memory that one limiter gave back may be another's, with fewer shards.
+        #[test]
+        fn a_limiter_where_a_larger_one_lay_is_begun_inside() {
+            let place = 24;
+            ByThread.remember(place, 7);
+            assert_eq!(ByThread.of(place, 8), 7);
+            assert!(ByThread.of(place, 2) < 2 && ByThread.of(place, 1) == 0);
         }
 
         #[test]

@@ -339,7 +339,8 @@ impl<C: Copy> Parted<C> {
         if max_cost != u64::MAX && max_cost > least && rule.limit > 0 {
             return Err(ConfigError::Part { max_cost, part: least });
         }
-        let parts = [part(passable, max_cost)?, part(smallest, max_cost)?];
+        let part = |limit| part(limit, max_cost).map_err(|error| of_all(error, rule.limit, shards));
+        let parts = [part(passable)?, part(smallest)?];
         let blank = Self {
             rule,
             shards,
@@ -365,7 +366,10 @@ impl<C: Copy> Parted<C> {
         if self.parts[0].slots() != self.parts[1].slots() {
             return Err(ConfigError::Uneven { limit: self.rule.limit, shards: self.shards }); // I4
         }
-        let part = |limit| self.parts[0].with_rules(Rules::one(Rule { limit, ..rule }));
+        let part = |limit| {
+            let part = self.parts[0].with_rules(Rules::one(Rule { limit, ..rule }));
+            part.map_err(|error| of_all(error, rule.limit, self.shards))
+        };
         let smallest = rule.limit / self.shards;
         let parts = [part(rule.limit.div_ceil(self.shards))?, part(smallest)?];
         let generation = (self.generation + 1) & LOW;
@@ -387,6 +391,15 @@ impl<C: Copy> Parted<C> {
     fn part(&self, shard: usize) -> (&C, u64) {
         let [larger, smaller] = &self.parts;
         if (shard as u64) < self.larger { (larger, self.smallest + 1) } else { (smaller, self.smallest) }
+    }
+}
+
+/// What was wrong with a part, in the caller's terms.
+#[cold]
+fn of_all(error: ConfigError, got: u64, shards: u64) -> ConfigError {
+    match error {
+        ConfigError::Limit { max, .. } => ConfigError::Limit { got, max: max.saturating_mul(shards) },
+        other => other,
     }
 }
 

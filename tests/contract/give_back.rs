@@ -127,3 +127,30 @@ fn a_strangers_permit_takes_back_no_more_than_there_is() {
     assert!(other.try_acquire_at(2, now));
     assert_eq!((other.give_back(permit), other.usage_at(0, now)), (Err(Lapsed::Passed), Some(2)));
 }
+
+/// What had drained before stays drained: a caller with an older time finds no more room for it than at the time of the refund.
+#[test]
+fn nothing_is_given_back_to_the_past() {
+    let bucket = Gcra::builder(1, Duration::from_secs(1)).burst(5).build().unwrap();
+    let at = Nanos::from_secs;
+    let permit = bucket.acquire_at(2, at(10)).unwrap();
+    assert_eq!(bucket.give_back(permit, at(11)), Ok(()));
+    assert_eq!([10, 11].map(|t| bucket.usage_at(0, at(t))), [Some(1), Some(0)]);
+}
+
+/// What was taken before a reset is no longer charged: to take it back would take from those who came after it.
+#[test]
+fn a_reset_voids_what_was_taken_before() {
+    let (second, now) = (Duration::from_secs(1), Nanos::from_secs(5));
+    let mut counter = Window::builder(5, second).build().unwrap();
+    let mut bucket = Gcra::builder(5, second).build().unwrap();
+    let (one, two) = (counter.acquire_at(3, now).unwrap(), bucket.acquire_at(3, now).unwrap());
+    counter.reset();
+    bucket.reset();
+    assert!(counter.try_acquire_at(5, now) && bucket.try_acquire_at(5, now));
+    assert_eq!(
+        (counter.give_back(one), bucket.give_back(two, now)),
+        (Err(Lapsed::Passed), Err(Lapsed::Passed))
+    );
+    assert_eq!((counter.usage_at(0, now), bucket.usage_at(0, now)), (Some(5), Some(5)));
+}

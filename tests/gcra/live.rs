@@ -11,6 +11,16 @@ fn live(limit: u64, per: Duration, burst: u64, max: u64) -> Live<Gcra> {
     Live::new(Gcra::builder(limit, per).burst(burst).rate_max(max, per).build().unwrap()).unwrap()
 }
 
+/// A full bucket whose capacity is lowered holds the new one, and no level beyond it.
+#[test]
+fn f045_more_initial_tokens_than_the_bucket_holds() {
+    let bucket = live(1, SECOND, 20, 1);
+    assert_eq!(bucket.usage_at(0, at(S)), Some(0));
+    bucket.set_rate_at(Rule::new(1, SECOND), 10, at(S)).unwrap();
+    assert_eq!((0..20).filter(|_| bucket.try_acquire_at(1, at(S))).count(), 10);
+    assert_eq!((0..20).filter(|_| bucket.try_acquire_at(1, at(2 * S))).count(), 1);
+}
+
 #[test]
 fn f048_a_new_limit_is_used_for_one_check_and_the_old_one_for_another() {
     let bucket = live(20, SECOND, 20, 20);

@@ -282,7 +282,7 @@ impl LogBuilder {
     }
 
     /// The largest limit that the rules may get while the log runs ([`Live`](crate::Live)): it sets the memory. The
-    /// default is the largest limit of the rules.
+    /// default is the largest limit of the rules, 1 at least. Each shard has room for its part, rounded up.
     ///
     /// A limit below the capacity, in a log that does not change, only costs: memory, and a nanosecond a call.
     pub fn capacity(mut self, limit: u64) -> Self {
@@ -337,12 +337,10 @@ impl LogBuilder {
         if self.capacity > LIMIT_MAX {
             return Err(ConfigError::Limit { got: self.capacity, max: LIMIT_MAX });
         }
-        let (cap, least) = match self.capacity {
-            0 => (rules.largest_limit().max(1), rules.least_limit()),
-            capacity => (capacity, capacity),
-        };
-        // The form with costs needs two slots at least: filling asks for the one before the last.
-        let unit = least.min(self.max_cost) <= 1;
+        let cap = if self.capacity == 0 { rules.largest_limit().max(1) } else { self.capacity };
+        // The form with costs needs two slots at least: filling asks for the one before the last. It is taken for a rule of
+        // one permit, too, which a change may raise.
+        let unit = cap.min(self.max_cost) <= 1;
         let ring = Geometry::new(cap, if unit { u64::BITS } else { 0 });
         let span_bits = (u64::BITS - 1).saturating_sub(ring.mask.count_ones()).min(SPAN_BITS_MAX);
         let pos_bits = u64::BITS - 1 - span_bits;
