@@ -7,7 +7,7 @@ use crate::cc::{Link, compile, compile_and_run, features, has, library, root, ru
 /// Each program asserts what a library without a feature answers, so none may lack one that it was built with.
 #[test]
 fn the_library_has_what_it_was_built_with() {
-    assert_eq!(compile_and_run("features", Link::Static, &[]).trim(), features());
+    assert_eq!(compile_and_run("features", Link::Shared, &[]).trim(), features());
 }
 
 #[test]
@@ -87,6 +87,15 @@ fn threads_have_shards_and_processes_share_them() {
 #[test]
 fn rules_change_and_use_stays() {
     compile_and_run("live", Link::Static, &[]);
+}
+
+#[test]
+fn regions_give_every_status() {
+    if has("shm") {
+        for link in [Link::Static, Link::Shared] {
+            compile_and_run("shm", link, &[]);
+        }
+    }
 }
 
 #[test]
