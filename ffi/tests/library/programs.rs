@@ -95,6 +95,8 @@ fn regions_give_every_status() {
         for link in [Link::Static, Link::Shared] {
             compile_and_run("shm", link, &[]);
         }
+        compile_and_run("regions", Link::Shared, &[]);
+        compile_and_run("shm_processes", Link::Static, &[]);
     }
 }
 
