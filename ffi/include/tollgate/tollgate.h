@@ -26,7 +26,8 @@
  *   lock-free            some caller always finishes; one that dies or is stopped in the middle blocks nobody.
  *
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
- * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*).
+ * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*),
+ * but not those of a region (tollgate_shm_keyed_*), which are all of it.
  * With shards a limiter is not async-signal-safe, but where the library was built without std: a thread's first call may
  * take memory of the thread's own. tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
  *

@@ -39,7 +39,8 @@ static tollgate_shm_config_t take_region(struct input *input) {
         any.rules[1].window_ns *= 5;
     }
     limit = any;
-    tollgate_shm_config_t config = TOLLGATE_SHM_CONFIG_INIT(TOLLGATE_CLOCK_CALLER, &limit, room & 3, room >> 2 & 15);
+    static const uint64_t keys[] = {0, 1, 7, 8}; /* none, one bucket, two */
+    tollgate_shm_config_t config = TOLLGATE_SHM_CONFIG_INIT(TOLLGATE_CLOCK_CALLER, &limit, room & 3, keys[room >> 2 & 3]);
     config.flags = kind & 64 ? TOLLGATE_REFUSE_WHEN_FULL : 0;
     return config;
 }
@@ -137,10 +138,10 @@ static void call(tollgate_shm_t *shm, struct input *input, unsigned char *states
             uint8_t what = take_u8(input);
             if (limiter == NULL || what & 0x40) {
                 tollgate_limiter_t *got = NULL;
-                uint8_t index = take_u8(input);
+                uint64_t count = tollgate_shm_count(shm), index = take_u8(input) % (count + 1);
                 tollgate_destroy(limiter);
                 known(tollgate_shm_get(shm, index, &got));
-                CHECK_EQ(got != NULL, index < tollgate_shm_count(shm));
+                CHECK_EQ(got != NULL, index < count);
                 limiter = got;
             }
             if (states != NULL && (what & 0x30) == 0x30) {
