@@ -132,7 +132,7 @@ static void ask(tollgate_shm_t *shm, tollgate_limiter_t *limiter, uint8_t what, 
 /* Every call that there is, on a region whose states may be changed between them, if they are given. */
 static void call(tollgate_shm_t *shm, struct input *input, unsigned char *states, size_t length) {
     tollgate_limiter_t *volatile limiter = NULL;
-    bool changed = false;
+    volatile bool changed = false;
     if (sigsetjmp(late, 1) == 0) {
         for (int calls = 0; input->left > 0 && calls < 48; calls++) {
             uint8_t what = take_u8(input);

@@ -19,8 +19,8 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 
-AT_ONCE = 2  # processes of each party
-LIFE = 0.03  # the longest life of a process, in seconds
+AT_ONCE = 3  # processes of each party
+LIFE = 0.02  # the longest life of a process, in seconds
 KEYS = 5
 
 
