@@ -495,6 +495,64 @@ static void by_clock(void) {
     }
 }
 
+static void answers(int status) {
+    EXPECT(strcmp(tollgate_status_name(status), "TOLLGATE_UNKNOWN") != 0);
+}
+
+/* F099: the ends of every range, of which none ends the process. */
+static void f099_nothing_panics(void) {
+    const uint64_t ends[] = {0, 1, 2, 14, UINT32_MAX, 1ull << 62, (1ull << 62) - 1, INT64_MAX, 1ull << 63, UINT64_MAX};
+    const size_t count = sizeof ends / sizeof *ends;
+    tollgate_config_t limit = of(TOLLGATE_LOG, 5);
+    shm_config_t config = region_of(&limit, 2, 7);
+    tollgate_limiter_t *limiter;
+    tollgate_decision_t decision;
+    uint64_t used;
+    shm_t *shm, *none = NULL;
+    size_t size;
+    char memory[1];
+    int fd;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            shm_config_t any = region_of(&limit, ends[i], ends[j]);
+            answers(tollgate_shm_size(&any, &size));
+            answers(tollgate_shm_place(memory, 0, &any, &none));
+            any.keys = any.limiters = 1;
+            any.clock = (uint32_t)ends[i];
+            any.mode = (uint32_t)ends[j];
+            answers(tollgate_shm_size(&any, &size));
+            tollgate_config_t odd = of((uint32_t)ends[i], ends[j]);
+            any.clock = TOLLGATE_CLOCK_CALLER;
+            any.limit = &odd;
+            answers(tollgate_shm_size(&any, &size));
+            EXPECT(none == NULL);
+        }
+        EXPECT(tollgate_shm_open_fd(-1 - (int)(ends[i] >> 33), &config, &none) == TOLLGATE_E_SYS);
+    }
+    for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_GCRA; algorithm++) {
+        limit = of(algorithm, 5);
+        GIVES(TOLLGATE_OK, tollgate_shm_create_memfd("", &config, &fd, &shm));
+        EXPECT(close(fd) == 0);
+        for (size_t i = 0; i < count; i++) {
+            limiter = NULL;
+            answers(tollgate_shm_get(shm, ends[i], &limiter));
+            tollgate_destroy(limiter);
+            GIVES(TOLLGATE_OK, tollgate_shm_get(shm, 1, &limiter));
+            for (size_t j = 0; j < count; j++) {
+                tollgate_try_acquire_at(limiter, ends[i], ends[j]);
+                answers(tollgate_check_at(limiter, ends[i], ends[j], &decision));
+                answers(tollgate_usage_at(limiter, (uint32_t)ends[i], ends[j], &used));
+                tollgate_shm_keyed_try_acquire_at(shm, "k", 1, ends[i], ends[j]);
+                answers(tollgate_shm_keyed_check_at(shm, "k", 1, ends[i], ends[j], &decision));
+                answers(tollgate_shm_keyed_peek_at(shm, "l", 1, ends[i], ends[j], &decision));
+                answers(tollgate_shm_keyed_usage_at(shm, "k", 1, (uint32_t)ends[i], ends[j], &used));
+            }
+            tollgate_destroy(limiter);
+        }
+        tollgate_shm_close(shm);
+    }
+}
+
 int main(void) {
     snprintf(path, sizeof path, "/dev/shm/tollgate-shm-test-%d", (int)getpid());
     by_name();
@@ -505,5 +563,6 @@ int main(void) {
     by_index();
     by_key();
     by_clock();
+    f099_nothing_panics();
     return 0;
 }
