@@ -83,24 +83,26 @@ step_sanitizers() {
     done
 }
 
-# Builds the static library with every function instrumented, in a folder of its own: instrumented NAME FLAG..
-# Without std, of which there is only a copy without instruments. What is left of alloc's unwinding, which optimisation
-# of the whole would drop, names a function of std that is never called.
-alone=("-Wl,--defsym=rust_eh_personality=0")
+# Builds the static library with every function instrumented, in a folder of its own: instrumented NAME FEATURES FLAG..
+# There is only a copy of std without instruments.
 instrumented() {
-    local name=$1
-    shift
+    local name=$1 features=$2
+    shift 2
     run env RUSTC_BOOTSTRAP=1 RUSTFLAGS="$*" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/ffi-$name" \
-        cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --features heap,shards --target "$target" \
+        cargo rustc --quiet --profile ffi -p tollgate-ffi --crate-type staticlib --no-default-features --features "$features" --target "$target" \
         --config 'profile.ffi.lto="off"'
 }
+# Without std, what is left of alloc's unwinding, which optimisation of the whole would drop, names a function of std that is never
+# called.
+alone=("-Wl,--defsym=rust_eh_personality=0")
 
 step_tsan() {
     case $target in
         x86_64-*-linux-gnu | aarch64-*-linux-gnu) ;;
         *) echo "tsan: not for $target"; return ;;
     esac
-    instrumented tsan -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer
+    # Without std, whose locks would be taken for none.
+    instrumented tsan heap,shards -Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer
     local runtime fixed=(setarch --addr-no-randomize) name
     runtime=$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.tsan.a
     # Its shadow memory does not bear every layout that a newer kernel draws. A container may forbid to ask for another.
@@ -121,19 +123,26 @@ step_tsan() {
     run env TSAN_OPTIONS=exitcode=66 "${fixed[@]}" "$work/stress-tsan" 1 tsan
 }
 
-step_fuzz() {
+# Replays what once broke something, then looks for more: fuzz PROGRAM INPUTS LONGEST
+fuzz() {
+    local name=$1 inputs=ffi/tests/fuzz/$2
     run gcc -std=gnu11 -g -O1 "${warnings[@]}" -DREPLAY -fsanitize=address,undefined -fno-sanitize-recover=all -I"$prefix/include" \
-        ffi/tests/fuzz/fuzz.c -o "$work/replay" -L"$prefix/lib" -ltollgate -Wl,-rpath,"$prefix/lib"
-    run "$work/replay" ffi/tests/fuzz/inputs/*
-    instrumented fuzz -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+        "ffi/tests/fuzz/$name.c" -o "$work/replay" -L"$prefix/lib" -ltollgate -Wl,-rpath,"$prefix/lib"
+    run "$work/replay" "$inputs"/*
+    run clang -std=gnu11 -g -O1 "${warnings[@]}" -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+        -I"$prefix/include" "ffi/tests/fuzz/$name.c" "$CARGO_TARGET_DIR/ffi-fuzz/$target/ffi/libtollgate.a" -o "$work/$name" -ldl -lm
+    mkdir "$work/corpus-$name"
+    quietly "$work/$name" -max_total_time="${FUZZ_SECONDS:-10}" -timeout=5 -max_len="$3" -print_final_stats=1 -verbosity=0 \
+        -artifact_prefix="${FUZZ_ARTIFACTS:-$work/}" "$work/corpus-$name" "$inputs"
+    grep 'stat::number_of_executed_units' "$work/output"
+}
+
+step_fuzz() {
+    instrumented fuzz std,heap,shards,shm -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
         -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer
-    run clang -std=gnu11 -g -O1 "${warnings[@]}" -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-        -I"$prefix/include" ffi/tests/fuzz/fuzz.c "$CARGO_TARGET_DIR/ffi-fuzz/$target/ffi/libtollgate.a" -o "$work/fuzz" "${alone[@]}"
-    mkdir "$work/corpus"
-    quietly "$work/fuzz" -max_total_time="${FUZZ_SECONDS:-10}" -timeout=5 -max_len=512 -print_final_stats=1 -verbosity=0 \
-        -artifact_prefix="${FUZZ_ARTIFACTS:-$work/}" "$work/corpus" ffi/tests/fuzz/inputs
-    grep 'stat::number_of_executed_units' "$work/output"
+    fuzz fuzz inputs 512
+    fuzz region inputs-region 4096
 }
 
 step_two_libraries() {

@@ -24,10 +24,10 @@ programs() {
 build std
 build bare --no-default-features
 build pieces --no-default-features --features heap,shards
-for features in heap shards std,heap; do # What nobody ships is built as well.
+for features in heap shards std,heap shm; do # What nobody ships is built as well.
     cargo clippy --quiet --profile ffi --package tollgate-ffi --lib --no-default-features --features $features -- -D warnings
 done
-programs std "std heap shards"
+programs std "std heap shards shm"
 programs bare ""
 programs pieces "heap shards"
 

@@ -24,6 +24,6 @@ run() {
 }
 
 install binutils bsdutils chromium clang cmake g++ gcc libc6-dev libclang-rt-dev make nghttp2-client pkg-config procps python3 redis-server valgrind wrk
-for job in lint unit crash ffi ffi-kit keyed plan pictures redis redis-mutants tower no_std replay instructions bench-smoke loom mutants tsan stress deep; do
+for job in lint unit crash ffi ffi-kit together keyed plan pictures redis redis-mutants tower no_std replay instructions bench-smoke loom mutants tsan stress deep; do
     run "ci/$job.sh"
 done

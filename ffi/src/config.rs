@@ -163,6 +163,10 @@ pub(crate) const SHARDED: u32 = 1 << 30;
 /// In the number of a form: its rules may change.
 pub(crate) const LIVE: u32 = 1 << 29;
 
+/// In the number of a form: its state lies in a region.
+#[cfg(feature = "shm")]
+pub(crate) const FAR: u32 = 1 << 28;
+
 /// Asks what the core made of a configuration, if its state lies where we say.
 macro_rules! placed {
     ($plan:expr, $config:ident => $answer:expr, $else:expr) => {

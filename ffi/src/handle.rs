@@ -12,7 +12,7 @@
 //! | 0x100           | algorithm and statistics flag, clock above: what a call asks first                      |
 //! | 0x108           | 0, or in memory of our own: the clock of this process                                   |
 //! | 0x110 ...       | the core's configuration, derived from the caller's: words without pointers             |
-//! | 0x300 ...       | the core's state, which begins as zeros (or, by `tollgate_create` alone, what owns one) |
+//! | 0x300 ...       | the core's state, which begins as zeros (or, in memory of our own, what owns one, or the address of one in a region) |
 //! | the last lines  | statistics, if asked for: one for each shard                                            |
 //!
 //! Of shards the core's configuration is larger, and the state begins at the first line behind it: `state_at`. The word at
@@ -129,6 +129,13 @@ impl<'a> Frozen<'a> {
         let tag = u64::from(config.form() | counts) | u64::from(config.clock) << 32;
         let layout = u64::from(TOLLGATE_LAYOUT_VERSION) | (header as u64) << 32;
         Some(Self { layout, bytes: bytes as u64, config: config.words(), tag, derived })
+    }
+
+    /// The same of a limiter that has the address of its state in place of one.
+    #[cfg(feature = "shm")]
+    pub(crate) fn far(mut self) -> Self {
+        self.tag |= u64::from(crate::config::FAR);
+        self
     }
 
     /// Bytes before the state.
@@ -459,6 +466,11 @@ impl Handle {
     /// The same for what is counted, or keeps its own memory.
     #[inline(never)]
     fn try_other(self, cost: u64, now: Nanos) -> bool {
+        #[cfg(feature = "shm")]
+        if let Some(far) = self.far(self.tag().0) {
+            // SAFETY: I2.
+            return unsafe { &*far }.try_acquire_at(cost, now);
+        }
         self.ask(|it| {
             let admitted = it.try_acquire_at(cost, now);
             crate::stats::count_bare(self, it, cost, now, admitted);
@@ -522,6 +534,10 @@ impl Handle {
         if let Some(mut window) = self.placed::<Parted<WindowConfig>>(tag) {
             return visit(&raw mut window);
         }
+        #[cfg(feature = "shm")]
+        if let Some(far) = self.far(tag) {
+            return visit(far);
+        }
         #[cfg(feature = "heap")]
         if let Some(live) = self.live(tag) {
             return visit(live);
@@ -541,6 +557,17 @@ impl Handle {
         if let Some(pacing) = self.value::<Pacing>(tag) {
             visit(pacing);
         }
+    }
+
+    /// The limiter whose state lies in a region, of one that has this tag.
+    #[cfg(feature = "shm")]
+    fn far<'a>(self, tag: u32) -> Option<*mut (dyn Algorithm + 'a)> {
+        let log = self.value::<Placed<'static, LogConfig>>(tag).map(|it| it as *mut (dyn Algorithm + 'a));
+        let window = || self.value::<Placed<'static, WindowConfig>>(tag).map(|it| it as *mut _);
+        let fixed = || self.value::<Placed<'static, FixedConfig>>(tag).map(|it| it as *mut _);
+        let two_window = || self.value::<Placed<'static, TwoWindowConfig>>(tag).map(|it| it as *mut _);
+        let gcra = || self.value::<Placed<'static, GcraConfig>>(tag).map(|it| it as *mut _);
+        log.or_else(window).or_else(fixed).or_else(two_window).or_else(gcra)
     }
 
     /// The limiter whose rules may change, of one that has this tag.

@@ -394,6 +394,16 @@ unsafe fn key_of(
     key: *const c_void,
     len: usize,
 ) -> Result<Asked, tollgate_status> {
+    // SAFETY: the contract of this function.
+    let bytes = unsafe { bytes_of(key, len) }?;
+    table.key(class_index, bytes).ok_or(TOLLGATE_E_INVALID)
+}
+
+/// The bytes of a key.
+///
+/// # Safety
+/// As [`key_of`], for as long as they are used.
+pub(crate) unsafe fn bytes_of<'a>(key: *const c_void, len: usize) -> Result<&'a [u8], tollgate_status> {
     if key.is_null() {
         return Err(TOLLGATE_E_NULL);
     }
@@ -401,8 +411,7 @@ unsafe fn key_of(
         return Err(TOLLGATE_E_INVALID);
     }
     // SAFETY: the contract of this function.
-    let bytes = unsafe { core::slice::from_raw_parts(key.cast::<u8>(), len) };
-    table.key(class_index, bytes).ok_or(TOLLGATE_E_INVALID)
+    Ok(unsafe { core::slice::from_raw_parts(key.cast::<u8>(), len) })
 }
 
 /// # Safety

@@ -90,6 +90,11 @@ named! {
     Live<Sharded<Window>>, TOLLGATE_WINDOW | SHARDED | LIVE;
 }
 
+#[cfg(feature = "shm")]
+impl<C: tollgate::Config + Named> Named for tollgate::Placed<'static, C> {
+    const ALGORITHM: u32 = C::ALGORITHM | crate::config::FAR;
+}
+
 #[cfg(feature = "std")]
 named! {
     Compact, TOLLGATE_COMPACT;

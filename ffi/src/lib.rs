@@ -15,6 +15,8 @@ pub mod keyed;
 mod kinds;
 pub mod life;
 mod memory;
+#[cfg(feature = "shm")]
+pub mod shm;
 pub mod stats;
 pub mod status;
 pub mod version;

@@ -195,6 +195,22 @@ pub(crate) unsafe fn read(config: *const tollgate_config_t) -> Result<tollgate_c
     Ok(unsafe { config.read() })
 }
 
+/// The limit of many limiters, which have clock and flags together.
+///
+/// # Safety
+/// As [`read`].
+#[cfg(any(feature = "heap", feature = "shm"))]
+pub(crate) unsafe fn read_plain(
+    limit: *const tollgate_config_t,
+) -> Result<tollgate_config_t, tollgate_status> {
+    // SAFETY: the contract of this function.
+    let config = unsafe { read(limit) }?;
+    let is_plain = config.clock == 0
+        && config.shards == 0
+        && config.flags & !crate::config::TOLLGATE_TEXTBOOK_COVERAGE == 0;
+    if is_plain { Ok(config) } else { Err(TOLLGATE_E_INVALID) }
+}
+
 /// Hands out the plan and the words of a limiter in the caller's memory.
 fn with_frozen<R>(
     config: &tollgate_config_t,
@@ -256,10 +272,28 @@ fn make_of<A: Algorithm>(config: &tollgate_config_t, value: A) -> Result<Handle,
 #[inline(never)]
 fn make(config: &tollgate_config_t, derived: &[u64], state_bytes: usize) -> Result<Handle, tollgate_status> {
     let frozen = Frozen::new(config, derived, state_bytes).ok_or(TOLLGATE_E_NOMEM)?;
+    put(config, &frozen)
+}
+
+/// Puts a limiter in memory of our own.
+fn put(config: &tollgate_config_t, frozen: &Frozen<'_>) -> Result<Handle, tollgate_status> {
     let (memory, skip) = memory::zeroed(frozen.bytes(), ALIGN)?;
     let handle = Handle::at(memory);
     handle.own(skip);
     clock::prepare(handle, config.clock);
-    handle.settle(&frozen, true)?; // Can not fail: zeros.
+    handle.settle(frozen, true)?; // Can not fail: zeros.
+    Ok(handle)
+}
+
+/// Makes a limiter of this process around one whose state lies in a region.
+#[cfg(feature = "shm")]
+pub(crate) fn make_far<C: tollgate::Config>(
+    config: &tollgate_config_t,
+    placed: tollgate::Placed<'static, C>,
+) -> Result<Handle, tollgate_status> {
+    let frozen = Frozen::new(config, &[], size_of_val(&placed)).ok_or(TOLLGATE_E_NOMEM)?;
+    let handle = put(config, &frozen.far())?;
+    // SAFETY: contract of `put_value`: `Frozen` was told its size.
+    unsafe { handle.put_value(placed) };
     Ok(handle)
 }

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_int};
 use tollgate::ConfigError;
 
 /// What functions that return `int` return. 0 is success, in a check: ADMITTED. Positive: an outcome. Negative: an
-/// error, which changed nothing. Numbers are never used again for anything else; -17 and -18 are kept for later.
+/// error, which changed nothing. Numbers are never used again for anything else; -18 is kept for later.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum tollgate_status {
@@ -25,7 +25,7 @@ pub enum tollgate_status {
     TOLLGATE_E_ALIGN = -4,
     /// There was not that much memory.
     TOLLGATE_E_NOMEM = -5,
-    /// The system gave no thread.
+    /// The system refused: a thread, or a file or memory for a region. Then `errno` is what its call set.
     TOLLGATE_E_SYS = -6,
     /// Nobody has initialised this memory, or not all of it yet.
     TOLLGATE_E_NOT_READY = -10,
@@ -42,6 +42,8 @@ pub enum tollgate_status {
     TOLLGATE_E_CLOCK = -15,
     /// The coarse clock runs already, at a coarser resolution.
     TOLLGATE_E_EXISTS = -16,
+    /// The file is not trusted: another user's, writable by others, no file at all, or one that could be cut short.
+    TOLLGATE_E_UNTRUSTED = -17,
     /// This library, algorithm or machine can not do that.
     TOLLGATE_E_UNSUPPORTED = -19,
 }
@@ -71,7 +73,7 @@ statuses! {
     TOLLGATE_E_SIZE c"too little memory, or an unknown struct_size"
     TOLLGATE_E_ALIGN c"memory is not aligned to tollgate_align()"
     TOLLGATE_E_NOMEM c"out of memory"
-    TOLLGATE_E_SYS c"the system gave no thread"
+    TOLLGATE_E_SYS c"the system refused"
     TOLLGATE_E_NOT_READY c"memory is not initialised"
     TOLLGATE_E_MAGIC c"memory does not hold a limiter"
     TOLLGATE_E_LAYOUT c"memory holds a limiter of another layout"
@@ -79,6 +81,7 @@ statuses! {
     TOLLGATE_E_CONFIG c"memory holds a limiter of another configuration"
     TOLLGATE_E_CLOCK c"the clock does not serve here"
     TOLLGATE_E_EXISTS c"the coarse clock runs at a coarser resolution"
+    TOLLGATE_E_UNTRUSTED c"the file is not trusted"
     TOLLGATE_E_UNSUPPORTED c"not supported"
 }
 

@@ -147,8 +147,8 @@ impl Header {
     /// What differs from the header that is expected, if anything does.
     fn compare(&self, expected: &Self) -> Result<(), SharedError> {
         let fields = [
-            (DIGEST_AT..DIGEST_AT + 1, Field::Layout),
             (NAME_AT..NAME_AT + 1, Field::Algorithm),
+            (DIGEST_AT..DIGEST_AT + 1, Field::Layout),
             (KINDS_AT..KINDS_AT + 1, Field::Kinds),
             (BOOT_AT..SECRET_AT, Field::Boot),
             (RULES_AT..CONFIG_AT, Field::Rules),

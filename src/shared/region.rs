@@ -115,8 +115,18 @@ impl<C: Config> Region<C> {
     /// The limiter at an index; `None` if there are not so many.
     #[inline]
     pub fn limiter(&self, index: u64) -> Option<Shared<'_, C>> {
-        // SAFETY: I1, I3; who holds it can not reset it.
-        (index < self.sizes.limiters).then(|| Shared(unsafe { Placed::at(&self.config, self.state(index)) }))
+        // SAFETY: contract of `placed`: who holds it can not reset it.
+        unsafe { self.placed(index) }.map(Shared)
+    }
+
+    /// The same, with [`reset`](crate::Algorithm::reset).
+    ///
+    /// # Safety
+    /// No process uses that limiter during a reset.
+    #[inline]
+    pub unsafe fn placed(&self, index: u64) -> Option<Placed<'_, C>> {
+        // SAFETY: I1, I3; resets as the contract of this function says.
+        (index < self.sizes.limiters).then(|| unsafe { Placed::at(&self.config, self.state(index)) })
     }
 
     /// Limiters by index.

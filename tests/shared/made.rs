@@ -191,7 +191,7 @@ fn what_differs_is_named() {
     assert_eq!(differs(builder().when_full(WhenFull::Refuse)), Field::Kinds);
     assert_eq!(differs(builder().time(Time::Boot)), Field::Kinds);
     let gcra = Region::builder(Gcra::builder(5, SECOND).config().unwrap()).limiters(3).keys(20);
-    assert_eq!(field(gcra.attach_fd(&file)), Field::Layout, "other words");
+    assert_eq!(field(gcra.attach_fd(&file)), Field::Algorithm);
 
     let error = error(builder().limiters(4).attach_fd(&file));
     assert_eq!(error.to_string(), "another number of limiters: 0x3, not 0x4");

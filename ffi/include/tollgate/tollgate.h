@@ -1,7 +1,7 @@
 /* tollgate: a lock-free rate limiter. Made from the sources by cbindgen: change those, not this file.
  *
  * One answer: may this call pass now? A limiter is a handle on one piece of memory, of the library (tollgate_create) or
- * of the caller (tollgate_init_in), which processes may share.
+ * of the caller (tollgate_init_in), which processes may share. A region (tollgate_shm_open) holds many, by index and by key.
  *
  *     tollgate_config_t config = TOLLGATE_CONFIG_INIT(TOLLGATE_LOG, TOLLGATE_CLOCK_MONOTONIC, 100, 1000000000);
  *     tollgate_limiter_t *limiter;
@@ -26,7 +26,8 @@
  *   lock-free            some caller always finishes; one that dies or is stopped in the middle blocks nobody.
  *
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
- * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*).
+ * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*),
+ * but not those of a region (tollgate_shm_keyed_*), which are all of it.
  * With shards a limiter is not async-signal-safe, but where the library was built without std: a thread's first call may
  * take memory of the thread's own. tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
  *
@@ -50,6 +51,10 @@
         TOLLGATE_CONFIG_SIZE, algorithm, 1, 0, clock, 0, 0, 0, 0, \
             {{limit, window_ns}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, {0, 0, 0, 0} \
     }
+
+/* A configuration of a region: so many limiters by index, and room for so many keys, all of one limit (a pointer). */
+#define TOLLGATE_SHM_CONFIG_INIT(clock, limit, limiters, keys) \
+    {TOLLGATE_SHM_CONFIG_SIZE, clock, 0, 0, limit, limiters, keys, {0, 0, 0, 0}}
 
 #ifndef TOLLGATE_API
 #define TOLLGATE_API
@@ -277,8 +282,28 @@
 #define TOLLGATE_REFUSE_WHEN_FULL 16
 
 /**
+ * The size of `tollgate_shm_config_t`, for its `struct_size`.
+ */
+#define TOLLGATE_SHM_CONFIG_SIZE 72
+
+/**
+ * The size of `tollgate_shm_info_t`, for its `struct_size`.
+ */
+#define TOLLGATE_SHM_INFO_SIZE 208
+
+/**
+ * Trust files of any user. Without it they must be this process's.
+ */
+#define TOLLGATE_ANY_OWNER 32
+
+/**
+ * Of a region that was looked at: its times are those of another boot or time namespace. No process here can have it.
+ */
+#define TOLLGATE_STALE 64
+
+/**
  * What functions that return `int` return. 0 is success, in a check: ADMITTED. Positive: an outcome. Negative: an
- * error, which changed nothing. Numbers are never used again for anything else; -17 and -18 are kept for later.
+ * error, which changed nothing. Numbers are never used again for anything else; -18 is kept for later.
  */
 typedef enum tollgate_status {
     /**
@@ -314,7 +339,7 @@ typedef enum tollgate_status {
      */
     TOLLGATE_E_NOMEM = -5,
     /**
-     * The system gave no thread.
+     * The system refused: a thread, or a file or memory for a region. Then `errno` is what its call set.
      */
     TOLLGATE_E_SYS = -6,
     /**
@@ -347,6 +372,10 @@ typedef enum tollgate_status {
      */
     TOLLGATE_E_EXISTS = -16,
     /**
+     * The file is not trusted: another user's, writable by others, no file at all, or one that could be cut short.
+     */
+    TOLLGATE_E_UNTRUSTED = -17,
+    /**
      * This library, algorithm or machine can not do that.
      */
     TOLLGATE_E_UNSUPPORTED = -19,
@@ -376,6 +405,24 @@ typedef struct tollgate_keyed_t tollgate_keyed_t;
  * A limiter. Its memory is the caller's (`tollgate_init_in`) or the library's (`tollgate_create`).
  */
 typedef struct tollgate_limiter_t tollgate_limiter_t;
+
+/**
+ * A region: limiters by index, and limiters by key, that processes share. Linux; in a library that was built without it (the
+ * feature `shm`) there is none of its functions.
+ *
+ * It is a file, anonymous memory behind a descriptor, or memory of the caller's. There is no pointer, lock, owner or process id in
+ * it, and zeros are fresh limiters: a process may be killed at any instruction, loses at most the permits of the call that it was in,
+ * and there is nothing to recover. Whoever comes to it gives the same configuration as who made it, which is compared to the
+ * bit. Programs in Rust (`tollgate::shared`) and in C share one region.
+ *
+ * What is made of it (`tollgate_shm_t`, and the limiters of `tollgate_shm_get`) is of this process, and of children that it
+ * forks. What may run at once: everything but `tollgate_shm_close`.
+ *
+ * A region whose bytes come from somebody hostile can decide wrongly. No call reads or writes outside of it, whatever the bytes
+ * are, also those that others change meanwhile; who can write to it can make calls wait. A file that somebody cuts short kills
+ * whoever touches what is missing (SIGBUS): its folder must be trusted. Anonymous memory is sealed against that.
+ */
+typedef struct tollgate_shm_t tollgate_shm_t;
 
 /**
  * At most `limit` permits in any `window_ns` nanoseconds.
@@ -651,6 +698,95 @@ typedef struct tollgate_keyed_stats_t {
      */
     uint64_t reserved[3];
 } tollgate_keyed_stats_t;
+
+/**
+ * What a region is to be. Begin with zeros and `struct_size`.
+ */
+typedef struct tollgate_shm_config_t {
+    /**
+     * `TOLLGATE_SHM_CONFIG_SIZE`.
+     */
+    uint32_t struct_size;
+    /**
+     * `TOLLGATE_CLOCK_MONOTONIC`, `_BOOTTIME` or `_CALLER` (all processes then pass times of one clock); there is no default.
+     */
+    uint32_t clock;
+    /**
+     * A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_ANY_OWNER`.
+     */
+    uint32_t flags;
+    /**
+     * The mode of files made, whatever the umask; of those that exist, what others may have the right to write. 0: 0600.
+     */
+    uint32_t mode;
+    /**
+     * What each limiter, and each key, is allowed: `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW` or `_GCRA`, with `clock`,
+     * `shards` and `flags` 0 (but for `TOLLGATE_TEXTBOOK_COVERAGE`). Read by the call alone.
+     */
+    const struct tollgate_config_t *limit;
+    /**
+     * How many limiters by index.
+     */
+    uint64_t limiters;
+    /**
+     * For how many keys in use there is room; 0: no keys.
+     */
+    uint64_t keys;
+    /**
+     * 0.
+     */
+    uint64_t reserved[4];
+} tollgate_shm_config_t;
+
+/**
+ * What is known of a region without its configuration. Set `struct_size` before.
+ */
+typedef struct tollgate_shm_info_t {
+    /**
+     * `TOLLGATE_SHM_INFO_SIZE`, set by the caller.
+     */
+    uint32_t struct_size;
+    /**
+     * The version of its layout.
+     */
+    uint32_t layout_version;
+    /**
+     * `TOLLGATE_LOG` and its like; 0: one that this library does not know.
+     */
+    uint32_t algorithm;
+    /**
+     * `TOLLGATE_CLOCK_MONOTONIC` and its like; 0: one that this library does not know.
+     */
+    uint32_t clock;
+    /**
+     * A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_STALE`.
+     */
+    uint32_t flags;
+    /**
+     * How many of `rules` there are.
+     */
+    uint32_t rule_count;
+    /**
+     * Bytes of the region.
+     */
+    uint64_t bytes;
+    /**
+     * Limiters by index.
+     */
+    uint64_t limiters;
+    /**
+     * The most keys that there can be: twice what was asked for.
+     */
+    uint64_t capacity;
+    /**
+     * The rules.
+     */
+    struct tollgate_rule_t rules[TOLLGATE_MAX_RULES];
+    /**
+     * 0.
+     */
+    uint64_t reserved[4];
+} tollgate_shm_info_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1237,6 +1373,294 @@ TOLLGATE_API
 int tollgate_keyed_stats(const struct tollgate_keyed_t *keyed,
                          struct tollgate_keyed_stats_t *out)
 TOLLGATE_NOEXCEPT;
+
+/**
+ * Attaches to the region in a file, say in /dev/shm, or makes it if there is none, and puts it in `*out`. Of processes that come at
+ * once one makes it, and all have the same. Nobody ever sees part of it: it is built without a name and gets it when it is done.
+ *
+ * Errors, which leave `*out` alone:
+ * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer, the configuration's `limit` too.
+ * - TOLLGATE_E_SIZE: `struct_size`; or the file has another size than the region.
+ * - TOLLGATE_E_INVALID: anything else in the configuration.   TOLLGATE_E_CLOCK: a clock of one process.
+ * - TOLLGATE_E_UNSUPPORTED: an algorithm that no region has.   TOLLGATE_E_NOMEM: no memory is that large.
+ * - TOLLGATE_E_SYS: the system refused; `errno` says why.
+ * - TOLLGATE_E_UNTRUSTED: another user's file, one that others may write to, or no file.
+ * - TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC, TOLLGATE_E_CORRUPT: no region is in it, or a broken one.
+ * - TOLLGATE_E_LAYOUT: a region of another layout.   TOLLGATE_E_CONFIG: one of another configuration.
+ * - TOLLGATE_E_CLOCK: one whose time is of another boot or time namespace.
+ *
+ * Cost: reads all of the region.
+ *
+ * Thread-safe, process-safe.   Allocates; where there is no memory for a small piece the process ends.   Blocks: for files.
+ * Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_open(const char *path,
+                      const struct tollgate_shm_config_t *config,
+                      struct tollgate_shm_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes a region in a file that does not exist yet, as `tollgate_shm_open` does. Its errors, and TOLLGATE_E_SYS with `EEXIST` if
+ * there is something of that name.
+ */
+TOLLGATE_API
+int tollgate_shm_create(const char *path,
+                        const struct tollgate_shm_config_t *config,
+                        struct tollgate_shm_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Attaches to the region in a file, as `tollgate_shm_open` does, and writes nothing. Its errors, and TOLLGATE_E_SYS with `ENOENT` if
+ * there is none.
+ */
+TOLLGATE_API
+int tollgate_shm_attach(const char *path,
+                        const struct tollgate_shm_config_t *config,
+                        struct tollgate_shm_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Attaches to the region behind a descriptor, which stays the caller's and may be closed after that. It writes nothing.
+ *
+ * Errors as `tollgate_shm_open`; TOLLGATE_E_SYS with `EBADF` for what is no descriptor; TOLLGATE_E_UNTRUSTED for anonymous memory
+ * that could be cut short.
+ */
+TOLLGATE_API
+int tollgate_shm_open_fd(int fd,
+                         const struct tollgate_shm_config_t *config,
+                         struct tollgate_shm_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes a region in anonymous memory that nobody can cut short (a memfd), and puts its descriptor in `*fd`: it is the caller's, to be
+ * inherited by children, sent over a socket, or closed. It is closed on `exec`, unless that is changed. `name` is shown in /proc.
+ *
+ * Errors as `tollgate_shm_open`; TOLLGATE_E_INVALID for a name that is not UTF-8. They leave `*fd` alone.
+ */
+TOLLGATE_API
+int tollgate_shm_create_memfd(const char *name,
+                              const struct tollgate_shm_config_t *config,
+                              int *fd,
+                              struct tollgate_shm_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes a region in memory of the caller's: `len` bytes at `memory`, aligned to `tollgate_align()`, all zeros, or holding a region of
+ * this very configuration, which is then the one. Say a zone of nginx, or memory mapped before forking. Any number of
+ * processes may call this at once, with the same configuration: they help one another, and what one leaves half done when it
+ * dies, the next finishes. The memory must stay for as long as what is made of it.
+ *
+ * Errors as `tollgate_shm_open`, of files aside, with TOLLGATE_E_SIZE: `len` is less than `tollgate_shm_size` says; TOLLGATE_E_ALIGN: of
+ * the memory too; TOLLGATE_E_CONFIG: it is neither zeros nor such a region, begun or done. Nothing of value was written.
+ *
+ * Cost: reads all of the region.
+ *
+ * Thread-safe, process-safe, fork-safe, lock-free.   Allocates as `tollgate_shm_open`.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_place(void *memory,
+                       size_t len,
+                       const struct tollgate_shm_config_t *config,
+                       struct tollgate_shm_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells how many bytes a region of this configuration takes.
+ *
+ * Errors: those of `tollgate_shm_open` about the configuration.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API int tollgate_shm_size(const struct tollgate_shm_config_t *config, size_t *out) TOLLGATE_NOEXCEPT;
+
+/**
+ * Ends what this process has of a region, which itself stays as it is. NULL is allowed. The limiters of `tollgate_shm_get` must not be
+ * used any more; they are still to be destroyed.
+ *
+ * Needs exclusive access, in this process: no other call may run or follow.   Frees.   Since ABI 0.
+ */
+TOLLGATE_API
+void tollgate_shm_close(struct tollgate_shm_t *shm)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Removes the name of a region. Processes that have it go on with it; whoever opens that name makes a new one.
+ *
+ * Errors: TOLLGATE_E_NULL: `path`.   TOLLGATE_E_SYS: the system refused; `errno` says why.
+ *
+ * Thread-safe.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_unlink(const char *path)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells what region is in a file, of whatever configuration. It writes nothing. Set `out->struct_size` before.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.   TOLLGATE_E_SIZE: `struct_size`.
+ * TOLLGATE_E_SYS: the system refused; `errno` says why.   TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC, TOLLGATE_E_LAYOUT,
+ * TOLLGATE_E_CORRUPT: as `tollgate_shm_open`.
+ *
+ * Thread-safe, process-safe.   Allocates.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_inspect(const char *path,
+                         struct tollgate_shm_info_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same of the region behind a descriptor. TOLLGATE_E_SYS with `EBADF` for what is no descriptor.
+ */
+TOLLGATE_API int tollgate_shm_inspect_fd(int fd, struct tollgate_shm_info_t *out) TOLLGATE_NOEXCEPT;
+
+/**
+ * How many limiters by index there are; 0 for NULL.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API uint64_t tollgate_shm_count(const struct tollgate_shm_t *shm) TOLLGATE_NOEXCEPT;
+
+/**
+ * Makes the limiter at an index (from 0) fit for `tollgate_try_acquire` and every other function of a limiter, and puts it in `*out`.
+ * It is the caller's, to be destroyed by `tollgate_destroy`, which leaves what lies in the region as it is. Once for each process
+ * and index is enough.
+ *
+ * Its calls are thread-safe, process-safe, fork-safe, async-signal-safe and lock-free, and take a few nanoseconds more than on a
+ * limiter of the library's own memory. `tollgate_reset` needs it exclusively, in all processes.
+ *
+ * Errors, which leave `*out` alone: TOLLGATE_E_NULL: `shm` or `out`.   TOLLGATE_E_ALIGN: `out`.   TOLLGATE_E_INVALID: there are not
+ * so many.   TOLLGATE_E_NOMEM.
+ *
+ * Thread-safe.   Allocates.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_get(const struct tollgate_shm_t *shm,
+                     uint64_t index,
+                     struct tollgate_limiter_t **out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits of a key now, all or nothing; 0 are always had. A key is `len` bytes at `key`. False if it was refused, and for
+ * whatever is wrong: NULL, a key longer than `TOLLGATE_KEY_MAX`, a region without keys, and without a clock.
+ *
+ * A key has one of 14 places of its bucket for as long as anything is charged to it. There are twice as many places as keys asked
+ * for; a new key whose bucket is full of keys in use shares one more limiter with others like it, or is refused
+ * (`TOLLGATE_REFUSE_WHEN_FULL`). A key is known by a keyed hash: two keys in use are taken for one with a probability of 13 in
+ * 2^48 for each key.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+bool tollgate_shm_keyed_try_acquire(struct tollgate_shm_t *shm,
+                                    const void *key,
+                                    size_t len,
+                                    uint64_t n)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`, for any `clock`. False for a time not below 2^62 as well.
+ */
+TOLLGATE_API
+bool tollgate_shm_keyed_try_acquire_at(struct tollgate_shm_t *shm,
+                                       const void *key,
+                                       size_t len,
+                                       uint64_t n,
+                                       uint64_t now_ns)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Takes `n` permits of a key now, all or nothing, and tells what is left, or how long to wait.
+ *
+ * Returns: TOLLGATE_OK, TOLLGATE_REFUSED, TOLLGATE_NEVER; `*out`, which may be NULL, is then written. A key for which there is
+ * no room is TOLLGATE_REFUSED with `TOLLGATE_REASON_FULL`, and with a time at which it is worth asking again.
+ * Errors, which write nothing: TOLLGATE_E_NULL: `shm` or `key`.   TOLLGATE_E_INVALID: `len`.   TOLLGATE_E_UNSUPPORTED: a region
+ * without keys.   TOLLGATE_E_CLOCK: there is no clock.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_keyed_check(struct tollgate_shm_t *shm,
+                             const void *key,
+                             size_t len,
+                             uint64_t n,
+                             struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Errors: as `tollgate_shm_keyed_check`, but TOLLGATE_E_INVALID for a time not below 2^62 instead of TOLLGATE_E_CLOCK.
+ */
+TOLLGATE_API
+int tollgate_shm_keyed_check_at(struct tollgate_shm_t *shm,
+                                const void *key,
+                                size_t len,
+                                uint64_t n,
+                                uint64_t now_ns,
+                                struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells what `tollgate_shm_keyed_check` would, with the figures of now, and charges nothing: the key is not made.
+ *
+ * Returns and errors as `tollgate_shm_keyed_check`.
+ */
+TOLLGATE_API
+int tollgate_shm_keyed_peek(const struct tollgate_shm_t *shm,
+                            const void *key,
+                            size_t len,
+                            uint64_t n,
+                            struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The same at `now_ns`.
+ *
+ * Returns and errors as `tollgate_shm_keyed_check_at`.
+ */
+TOLLGATE_API
+int tollgate_shm_keyed_peek_at(const struct tollgate_shm_t *shm,
+                               const void *key,
+                               size_t len,
+                               uint64_t n,
+                               uint64_t now_ns,
+                               struct tollgate_decision_t *out)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells how many permits are charged to a rule (counted from 0) of a key at `now_ns`. The key is not made; what it took of a
+ * shared limiter is not told apart.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL: `shm`, `key`, `used`.   TOLLGATE_E_ALIGN: `used`.   TOLLGATE_E_INVALID: a key too
+ * long; no such rule; a time not below 2^62.   TOLLGATE_E_UNSUPPORTED: a region without keys.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_keyed_usage_at(const struct tollgate_shm_t *shm,
+                                const void *key,
+                                size_t len,
+                                uint32_t rule,
+                                uint64_t now_ns,
+                                uint64_t *used)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * How many keys have a place now, idle ones among them; 0 for NULL, and without keys.
+ *
+ * Cost: a look at every bucket.   Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Since ABI 0.
+ */
+TOLLGATE_API
+uint64_t tollgate_shm_keyed_len(const struct tollgate_shm_t *shm)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * The most keys that there can be: at least twice what was asked for; 0 for NULL, and without keys.
+ *
+ * Safe from anywhere.   Since ABI 0.
+ */
+TOLLGATE_API uint64_t tollgate_shm_keyed_capacity(const struct tollgate_shm_t *shm) TOLLGATE_NOEXCEPT;
 
 #ifdef __cplusplus
 }  // extern "C"

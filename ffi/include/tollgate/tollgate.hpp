@@ -133,6 +133,7 @@ public:
 private:
     friend class limiter_ref;
     friend class keyed;
+    friend class shm;
     decision() noexcept : status_(TOLLGATE_E_NULL), raw_() {}
 
     int status_;
@@ -293,6 +294,7 @@ public:
     }
 
 private:
+    friend class shm;
     void forget() noexcept { limiter_ref::operator=(limiter_ref()); }
 };
 
@@ -476,6 +478,168 @@ private:
     tollgate_keyed_t *raw_ = nullptr;
     int error_ = TOLLGATE_E_NULL;
 };
+
+/* What a region that processes share is to be: limiters by index, and room for so many keys, all of one limit, by its clock. */
+class shm_config {
+public:
+    shm_config(const config &limit, std::uint64_t limiters, std::uint64_t keys = 0) noexcept
+        : raw_(TOLLGATE_SHM_CONFIG_INIT(limit.raw()->clock, nullptr, limiters, keys)), limit_(*limit.raw()) {
+        limit_.clock = 0;
+    }
+
+    shm_config &flags(std::uint32_t flags) noexcept { return raw_.flags = flags, *this; }
+    shm_config &mode(std::uint32_t mode) noexcept { return raw_.mode = mode, *this; }
+
+    /* Good for as long as this object stays where it is. */
+    tollgate_shm_config_t raw() const noexcept {
+        tollgate_shm_config_t raw = raw_;
+        raw.limit = &limit_;
+        return raw;
+    }
+
+    /* Bytes of such a region; 0 if there is none. */
+    std::size_t size() const noexcept {
+        const tollgate_shm_config_t config = raw();
+        std::size_t bytes = 0;
+        return tollgate_shm_size(&config, &bytes) == TOLLGATE_OK ? bytes : 0;
+    }
+
+private:
+    tollgate_shm_config_t raw_;
+    tollgate_config_t limit_;
+};
+
+/* What this object has of a region, which stays when it goes; it can be moved, not copied. An empty one refuses everything. Linux, and
+ * a library that was built with regions. */
+class shm {
+public:
+    shm() noexcept = default;
+    shm(const shm &) = delete;
+    shm &operator=(const shm &) = delete;
+    shm(shm &&other) noexcept : raw_(other.raw_), error_(other.error_) { other.forget(); }
+    ~shm() {
+        if (raw_ != nullptr) tollgate_shm_close(raw_);
+    }
+
+    shm &operator=(shm &&other) noexcept {
+        if (this != &other) {
+            if (raw_ != nullptr) tollgate_shm_close(raw_);
+            raw_ = other.raw_;
+            error_ = other.error_;
+            other.forget();
+        }
+        return *this;
+    }
+
+    /* Attaches to the region in a file, or makes it. An empty one, with an error(), if that fails; so all of these. */
+    static shm open(const char *path, const shm_config &config) noexcept { return had(tollgate_shm_open, path, config); }
+    static shm create(const char *path, const shm_config &config) noexcept { return had(tollgate_shm_create, path, config); }
+    static shm attach(const char *path, const shm_config &config) noexcept { return had(tollgate_shm_attach, path, config); }
+    static shm open_fd(int fd, const shm_config &config) noexcept { return had(tollgate_shm_open_fd, fd, config); }
+
+    /* Makes one in anonymous memory, and puts its descriptor, the caller's from then on, in fd. */
+    static shm create_memfd(const char *name, const shm_config &config, int &fd) noexcept {
+        const tollgate_shm_config_t raw = config.raw();
+        shm made;
+        made.error_ = tollgate_shm_create_memfd(name, &raw, &fd, &made.raw_);
+        return made;
+    }
+
+    /* Makes one in memory that is zero and stays for as long, or finds it there. */
+    static shm place(void *memory, std::size_t len, const shm_config &config) noexcept {
+        const tollgate_shm_config_t raw = config.raw();
+        shm made;
+        made.error_ = tollgate_shm_place(memory, len, &raw, &made.raw_);
+        return made;
+    }
+
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    /* Why there is none, or TOLLGATE_OK. */
+    int error() const noexcept { return error_; }
+    tollgate_shm_t *raw() const noexcept { return raw_; }
+
+    /* Limiters by index. */
+    std::uint64_t count() const noexcept { return tollgate_shm_count(raw_); }
+
+    /* The limiter at an index, not to be used once this object is gone; an empty one, with an error(), if there is none. */
+    limiter get(std::uint64_t index) const noexcept {
+        limiter made;
+        made.error_ = tollgate_shm_get(raw_, index, &made.raw_);
+        return made;
+    }
+
+    bool try_acquire(key_view key, std::uint64_t n = 1) const noexcept {
+        return tollgate_shm_keyed_try_acquire(raw_, key.data(), key.size(), n);
+    }
+
+    template <class Time>
+    bool try_acquire_at(key_view key, std::uint64_t n, Time now) const noexcept {
+        return tollgate_shm_keyed_try_acquire_at(raw_, key.data(), key.size(), n, detail::to_ns(now));
+    }
+
+    decision check(key_view key, std::uint64_t n = 1) const noexcept {
+        decision answer;
+        answer.status_ = tollgate_shm_keyed_check(raw_, key.data(), key.size(), n, &answer.raw_);
+        return answer;
+    }
+
+    template <class Time>
+    decision check_at(key_view key, std::uint64_t n, Time now) const noexcept {
+        decision answer;
+        answer.status_ = tollgate_shm_keyed_check_at(raw_, key.data(), key.size(), n, detail::to_ns(now), &answer.raw_);
+        return answer;
+    }
+
+    decision peek(key_view key, std::uint64_t n = 1) const noexcept {
+        decision answer;
+        answer.status_ = tollgate_shm_keyed_peek(raw_, key.data(), key.size(), n, &answer.raw_);
+        return answer;
+    }
+
+    template <class Time>
+    decision peek_at(key_view key, std::uint64_t n, Time now) const noexcept {
+        decision answer;
+        answer.status_ = tollgate_shm_keyed_peek_at(raw_, key.data(), key.size(), n, detail::to_ns(now), &answer.raw_);
+        return answer;
+    }
+
+    /* Permits charged to a rule of a key; returns a status. */
+    template <class Time>
+    int usage_at(key_view key, std::uint32_t rule, Time now, std::uint64_t &used) const noexcept {
+        return tollgate_shm_keyed_usage_at(raw_, key.data(), key.size(), rule, detail::to_ns(now), &used);
+    }
+
+    /* Keys that have a place now, and the most that there can be. */
+    std::uint64_t size() const noexcept { return tollgate_shm_keyed_len(raw_); }
+    std::uint64_t capacity() const noexcept { return tollgate_shm_keyed_capacity(raw_); }
+
+private:
+    template <class From>
+    static shm had(int (*call)(From, const tollgate_shm_config_t *, tollgate_shm_t **), From from,
+                   const shm_config &config) noexcept {
+        const tollgate_shm_config_t raw = config.raw();
+        shm made;
+        made.error_ = call(from, &raw, &made.raw_);
+        return made;
+    }
+
+    void forget() noexcept {
+        raw_ = nullptr;
+        error_ = TOLLGATE_E_NULL;
+    }
+
+    tollgate_shm_t *raw_ = nullptr;
+    int error_ = TOLLGATE_E_NULL;
+};
+
+/* Removes the name of a region; returns a status. */
+inline int shm_unlink(const char *path) noexcept { return tollgate_shm_unlink(path); }
+
+/* What region is in a file, of whatever configuration; returns a status. */
+inline int shm_inspect(const char *path, tollgate_shm_info_t &out) noexcept {
+    out.struct_size = TOLLGATE_SHM_INFO_SIZE;
+    return tollgate_shm_inspect(path, &out);
+}
 
 /* Keeps the coarse clock fresh while it lives. */
 class coarse {

@@ -26,8 +26,8 @@ use super::{
 };
 use crate::{
     clock,
-    config::{Plan, TOLLGATE_STATS, TOLLGATE_TEXTBOOK_COVERAGE, tollgate_config_t},
-    life::{place, read},
+    config::{Plan, TOLLGATE_STATS},
+    life::{place, read_plain},
     memory,
     stats::line,
     status::tollgate_status::{self, *},
@@ -231,10 +231,7 @@ unsafe fn class(class: &tollgate_class_t) -> Result<Class, tollgate_status> {
         return if class.keys == 0 { Ok(Class::unlimited()) } else { Err(TOLLGATE_E_INVALID) };
     }
     // SAFETY: the contract of this function.
-    let config: tollgate_config_t = unsafe { read(class.limit) }?;
-    if config.clock != 0 || config.shards != 0 || config.flags & !TOLLGATE_TEXTBOOK_COVERAGE != 0 {
-        return Err(TOLLGATE_E_INVALID);
-    }
+    let config = unsafe { read_plain(class.limit) }?;
     Ok(match config.plan()? {
         Plan::Log(config) => config.into(),
         Plan::Window(config) => config.into(),

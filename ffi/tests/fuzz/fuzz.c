@@ -1,46 +1,11 @@
 /* Arbitrary bytes as configuration, as memory to attach to and as arguments: a status each time, and memory left alone.
- *
- * Built with libFuzzer it looks for inputs; built with -DREPLAY it runs the files that it is given, among them every
- * input that once broke something (inputs/). The first byte of an input picks the target. */
-#include "../programs/program.h"
-
-#include <unistd.h>
+ * The first byte of an input picks the target. */
+#include "fuzz.h"
 
 /* A limiter may be as large as memory. Here the interesting ones are small. */
 #define BYTES_MAX (1u << 16)
 /* Bytes before most states. */
 #define DESCRIBED 0x300
-
-/* Bytes of the input, taken from the front; zeros after its end. */
-struct input {
-    const uint8_t *bytes;
-    size_t left;
-};
-
-static void take(struct input *input, void *out, size_t length) {
-    size_t have = length < input->left ? length : input->left;
-    memset(out, 0, length);
-    memcpy(out, input->bytes, have);
-    input->bytes += have;
-    input->left -= have;
-}
-
-static uint64_t take_u64(struct input *input) {
-    uint64_t value;
-    take(input, &value, sizeof value);
-    return value;
-}
-
-static uint8_t take_u8(struct input *input) {
-    uint8_t value;
-    take(input, &value, sizeof value);
-    return value;
-}
-
-/* Every status is one of the list: it has a name of its own. */
-static void known(int status) {
-    CHECK(tollgate_status_name(status) != tollgate_status_name(INT32_MIN));
-}
 
 /* What an answer must be, whatever was asked. */
 static void plausible(int status, const tollgate_decision_t *decision, uint64_t n) {
@@ -113,14 +78,6 @@ static void call(tollgate_limiter_t *limiter, struct input *input, bool trusted)
             }
         }
     }
-}
-
-/* Memory of exactly the length asked for, so that a sanitizer sees a byte too much. */
-static void *memory_of(size_t length) {
-    void *memory = NULL;
-    CHECK(posix_memalign(&memory, tollgate_align(), length) == 0);
-    memset(memory, 0, length);
-    return memory;
 }
 
 static void take_config(struct input *input, tollgate_config_t *config) {
@@ -292,8 +249,6 @@ static void keyed_target(struct input *input) {
     tollgate_keyed_destroy(keyed);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static void (*const targets[])(struct input *) = {config_target, attach_target, bytes_target};
     struct input input = {data, size};
@@ -301,20 +256,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     (target == 0xFE ? keyed_target : targets[target % 3])(&input);
     return 0;
 }
-
-#ifdef REPLAY
-int main(int argc, char **argv) {
-    static uint8_t bytes[1 << 16];
-    CHECK(argc > 1);
-    alarm(20); /* a call that finds no end is a failure, too */
-    for (int i = 1; i < argc; i++) {
-        FILE *file = fopen(argv[i], "rb");
-        CHECK(file != NULL);
-        size_t size = fread(bytes, 1, sizeof bytes, file);
-        CHECK(fclose(file) == 0);
-        LLVMFuzzerTestOneInput(bytes, size);
-    }
-    printf("fuzz: %d inputs\n", argc - 1);
-    return 0;
-}
-#endif

@@ -3,6 +3,31 @@
 #include <tollgate/tollgate.hpp>
 #include <tollgate/tollgate.hpp>
 
+static int use_regions(const tollgate::config &limit, void *memory, std::size_t length) {
+    using namespace std::chrono;
+    tollgate::shm_config config(limit, 1, 10);
+    config.flags(TOLLGATE_REFUSE_WHEN_FULL | TOLLGATE_ANY_OWNER).mode(0600);
+    int fd = -1;
+    tollgate::shm made = tollgate::shm::open("/dev/shm/region", config);
+    tollgate::shm region(static_cast<tollgate::shm &&>(made));
+    region = tollgate::shm::create("/dev/shm/region", config);
+    region = tollgate::shm::attach("/dev/shm/region", config);
+    region = tollgate::shm::create_memfd("region", config, fd);
+    region = tollgate::shm::open_fd(fd, config);
+    region = tollgate::shm::place(memory, length, config);
+    static_assert(noexcept(region.try_acquire("key")), "");
+    tollgate::limiter limiter = region.get(0);
+    bool admitted = region.try_acquire("key") && region.try_acquire_at("key", 1, seconds(1)) && region.check("key");
+    auto decision = region.check_at("key", 1, seconds(1));
+    decision = region.peek("key");
+    decision = region.peek_at("key", 1, steady_clock::now());
+    std::uint64_t used = region.size() + region.capacity() + region.count();
+    tollgate_shm_info_t info;
+    int status = region.usage_at("key", 0, seconds(1), used) | tollgate::shm_inspect("/dev/shm/region", info);
+    status |= tollgate::shm_unlink("/dev/shm/region");
+    return admitted && limiter && region && region.raw() && config.size() == info.bytes ? status : region.error();
+}
+
 int use(void *memory, std::size_t length);
 
 /* The hot path promises not to throw. */
@@ -66,6 +91,7 @@ int use(void *memory, std::size_t length) {
     config.shards(2).live().live(seconds(2));
     status |= owned.set_rule(1, seconds(1)) | owned.get_rules(rules, count) | owned.set_rules(rules, count);
     status |= owned.set_rate_at(1, seconds(1), 1, seconds(1)) | use_keys(config);
+    status |= use_regions(config, memory, length);
     tollgate_destroy(owned.release());
     return admitted && decision && still && used > 0 ? status : coarse.error();
 }

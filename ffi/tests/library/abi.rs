@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, process::Command};
 
-use crate::cc::{Link, compile_and_run, library, root, run};
+use crate::cc::{Link, compile_and_run, has, library, root, run};
 
 fn names(text: &str) -> BTreeSet<&str> {
     text.lines().filter(|line| !line.is_empty()).collect()
@@ -14,7 +14,9 @@ fn the_library_exports_what_is_listed_and_the_header_declares() {
     let object = library().join("libtollgate.so");
     let found = run(Command::new("nm").args(["-D", "--defined-only", "--format=just-symbols"]).arg(object));
     let found: String = found.lines().map(|line| format!("{}\n", line.split('@').next().unwrap())).collect();
-    assert_eq!(names(&found), names(&listed));
+    // A region's functions are there or not: a library without them has no room for what would only say so.
+    let is_there = |name: &&str| has("shm") || !name.starts_with("tollgate_shm_");
+    assert_eq!(names(&found), names(&listed).into_iter().filter(is_there).collect());
 
     let header = fs::read_to_string(root().join("include/tollgate/tollgate.h")).unwrap();
     let declared: BTreeSet<&str> = header

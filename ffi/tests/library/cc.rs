@@ -27,7 +27,7 @@ pub(crate) fn library() -> &'static Path {
 
 /// The features that the library under test was built with.
 pub(crate) fn features() -> String {
-    env::var("TOLLGATE_LIBRARY_FEATURES").unwrap_or_else(|_| "std heap shards".into())
+    env::var("TOLLGATE_LIBRARY_FEATURES").unwrap_or_else(|_| "std heap shards shm".into())
 }
 
 /// Whether it was built with this one.

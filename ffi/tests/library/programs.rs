@@ -7,7 +7,7 @@ use crate::cc::{Link, compile, compile_and_run, features, has, library, root, ru
 /// Each program asserts what a library without a feature answers, so none may lack one that it was built with.
 #[test]
 fn the_library_has_what_it_was_built_with() {
-    assert_eq!(compile_and_run("features", Link::Static, &[]).trim(), features());
+    assert_eq!(compile_and_run("features", Link::Shared, &[]).trim(), features());
 }
 
 #[test]
@@ -90,18 +90,40 @@ fn rules_change_and_use_stays() {
 }
 
 #[test]
+fn regions_give_every_status() {
+    if has("shm") {
+        for link in [Link::Static, Link::Shared] {
+            compile_and_run("shm", link, &[]);
+        }
+        compile_and_run("regions", Link::Shared, &[]);
+        compile_and_run("shm_processes", Link::Static, &[]);
+    }
+}
+
+#[test]
 fn the_cpp_header_does_what_it_says() {
     compile_and_run("owners", Link::Shared, &[]);
 }
 
 #[test]
-fn the_first_lines_of_the_readme_give_a_limiter() {
+fn the_programs_of_the_readme_run() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let lines = readme.split("```").nth(1).unwrap().strip_prefix("c\n").unwrap();
-    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.c");
-    fs::write(&source, lines).unwrap();
-    let program = compile(&source, Link::Static);
-    if has("std") {
-        assert_eq!(run(&mut Command::new(program)), "pass\n");
+    let programs = readme.split("```c\n").filter(|block| block.starts_with("#include"));
+    let programs: Vec<&str> = programs.map(|block| block.split("```").next().unwrap()).collect();
+    assert_eq!(programs.len(), 2);
+    for (number, lines) in programs.into_iter().enumerate() {
+        if lines.contains("tollgate_shm_") && !has("shm") {
+            continue;
+        }
+        let name = format!("tollgate-readme-{}", std::process::id());
+        let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("readme-{number}.c"));
+        fs::write(&source, lines.replace("/dev/shm/limits", &format!("/dev/shm/{name}"))).unwrap();
+        let program = compile(&source, Link::Static);
+        if has("std") {
+            assert_eq!(run(&mut Command::new(program)), "pass\n");
+        }
+        if lines.contains("/dev/shm/") {
+            fs::remove_file(Path::new("/dev/shm").join(name)).unwrap();
+        }
     }
 }

@@ -12,12 +12,18 @@
 
 static tollgate_limiter_t *volatile limiter;
 static tollgate_limiter_t *with_a_clock[2];
+static tollgate_shm_t *region; /* whose key, under the same limit, is shared by the two as well */
 static volatile uint64_t now;
 static volatile sig_atomic_t inside;      /* the interrupted thread is between the start and the end of a call */
 static volatile sig_atomic_t interrupted; /* signals that arrived there */
 static volatile sig_atomic_t taken;       /* permits given to the handler */
+static volatile sig_atomic_t taken_by_key;
 static volatile sig_atomic_t done = 1;    /* there is no limiter to call */
 static pthread_t worker;
+
+static bool by_key(void) {
+    return tollgate_shm_keyed_try_acquire_at(region, "key", 3, 1, now);
+}
 
 static void on_profile(int number) {
     (void)number;
@@ -31,6 +37,7 @@ static void on_profile(int number) {
     int status = tollgate_check_at(limiter, 1, now, &decision);
     CHECK(status == TOLLGATE_OK || status == TOLLGATE_REFUSED);
     taken += status == TOLLGATE_OK;
+    taken_by_key += by_key();
     tollgate_try_acquire(with_a_clock[0]);
     tollgate_try_acquire(with_a_clock[1]);
 }
@@ -46,15 +53,23 @@ static void *sender(void *argument) {
     return NULL;
 }
 
-/* Window after window, until enough signals have come. In each the two together get the limit. */
-static void run(uint32_t algorithm) {
-    tollgate_config_t config = program_config(algorithm, LIMIT, SECOND);
-    limiter = program_create(&config);
+/* Window after window, until enough signals have come. In each the two together get the limit, of a limiter on the heap or
+ * in the region, and of a key. */
+static void run(uint32_t algorithm, bool in_region) {
+    tollgate_config_t config = program_config(algorithm, LIMIT, SECOND), limit = config;
+    limit.clock = 0;
+    tollgate_shm_config_t shared = TOLLGATE_SHM_CONFIG_INIT(TOLLGATE_CLOCK_CALLER, &limit, 1, 1);
+    tollgate_limiter_t *made;
+    int fd;
+    CHECK_EQ(tollgate_shm_create_memfd("signal", &shared, &fd, &region), TOLLGATE_OK);
+    CHECK_EQ(close(fd), 0);
+    CHECK_EQ(in_region ? tollgate_shm_get(region, 0, &made) : tollgate_create(&config, &made), TOLLGATE_OK);
+    limiter = made;
     now = T0;
-    interrupted = taken = done = 0;
+    interrupted = taken = taken_by_key = done = 0;
     pthread_t id;
     CHECK(pthread_create(&id, NULL, sender, NULL) == 0);
-    uint64_t admitted = 0, windows = 0;
+    uint64_t admitted = 0, admitted_by_key = 0, windows = 0;
     for (; interrupted < INSIDE || taken < INSIDE; windows++) {
         bool admit;
         do {
@@ -62,8 +77,11 @@ static void run(uint32_t algorithm) {
             admit = tollgate_try_acquire_at(limiter, 1, now);
             tollgate_try_acquire(with_a_clock[0]);
             tollgate_try_acquire(with_a_clock[1]);
+            bool key = by_key();
             inside = 0;
             admitted += admit;
+            admitted_by_key += key;
+            admit |= key;
         } while (admit);
         now += 2 * SECOND;
     }
@@ -72,10 +90,15 @@ static void run(uint32_t algorithm) {
     while (tollgate_try_acquire_at(limiter, 1, now)) {
         admitted++;
     }
+    while (by_key()) {
+        admitted_by_key++;
+    }
     CHECK_EQ(admitted + (uint64_t)taken, (windows + 1) * LIMIT);
-    printf("signal: algorithm %u: %d signals inside a call, %d permits to the handler, %llu windows\n", algorithm,
-           (int)interrupted, (int)taken, (unsigned long long)windows);
+    CHECK_EQ(admitted_by_key + (uint64_t)taken_by_key, (windows + 1) * LIMIT);
+    printf("signal: algorithm %u%s: %d signals inside a call, %d and %d permits to the handler, %llu windows\n", algorithm,
+           in_region ? " in a region" : "", (int)interrupted, (int)taken, (int)taken_by_key, (unsigned long long)windows);
     tollgate_destroy(limiter);
+    tollgate_shm_close(region);
 }
 
 int main(void) {
@@ -93,9 +116,11 @@ int main(void) {
     CHECK(sigaction(SIGPROF, &action, NULL) == 0);
     struct itimerval every = {{0, 1000}, {0, 1000}};
     CHECK(setitimer(ITIMER_PROF, &every, NULL) == 0);
-    run(TOLLGATE_LOG);
-    run(TOLLGATE_WINDOW);
-    run(TOLLGATE_TOKEN_BUCKET);
+    for (int in_region = 0; in_region < 2; in_region++) {
+        run(TOLLGATE_LOG, in_region);
+        run(TOLLGATE_WINDOW, in_region);
+        run(TOLLGATE_TOKEN_BUCKET, in_region);
+    }
     tollgate_destroy(with_a_clock[0]);
     tollgate_destroy(with_a_clock[1]);
     return 0;
