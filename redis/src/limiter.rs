@@ -100,6 +100,12 @@ struct Ask<'a> {
     until: Instant,
 }
 
+/// A reset on its way. When it ends, or is given up, this instance forgets the key: the server may have.
+struct Forgotten<'a, C> {
+    inner: &'a Inner<C>,
+    id: &'a [u8],
+}
+
 /// An order on its way, and those that follow from it. One that is dropped with its runtime is lost like its connection: whoever
 /// waits is told, and the desk is free.
 struct Flight<C> {
@@ -194,10 +200,8 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Limiter<C> {
         }
         let until = Instant::now() + inner.parts.deadline;
         let mut connection = inner.connection.clone();
+        let _forgotten = Forgotten { inner, id };
         let done = inner.timed(until, command.query_async::<()>(&mut connection)).await;
-        inner.forget(|desks, epoch| {
-            desks.with_known(id, |desk| desk.forget(epoch));
-        });
         done.map_err(|failure| inner.unavailable(failure))
     }
 
@@ -518,6 +522,16 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Inner<C> {
     fn unavailable(&self, failure: Failure) -> Unavailable {
         let retry_after = self.parts.breaker.shut_for(self.now()).max(Nanos::from_millis(1));
         Unavailable { failure, retry_after }
+    }
+}
+
+// === impl Forgotten ===
+
+impl<C> Drop for Forgotten<'_, C> {
+    fn drop(&mut self) {
+        self.inner.forget(|desks, epoch| {
+            desks.with_known(self.id, |desk| desk.forget(epoch));
+        });
     }
 }
 

@@ -248,6 +248,21 @@ async fn a_server_that_refuses_to_write_is_a_failure_and_not_a_refusal() {
     assert_eq!(failures, [Failure::Server, Failure::Server, Failure::Breaker]);
 }
 
+/// A reset that is given up may have reached the server: what is known here is forgotten all the same.
+#[tokio::test]
+async fn a_dropped_reset_forgets_too() {
+    let server = Server::start().await;
+    let proxy = Proxy::before(server.socket()).await;
+    let limiter = patient(Limiter::builder("api", 5, HOUR)).cache_refusals(MINUTE);
+    let limiter = limiter.build(manager(&proxy.url())).unwrap();
+    assert_eq!(admitted(&limiter, "a", 9).await, 5);
+    proxy.delay(Duration::from_millis(300));
+    assert!(tokio::time::timeout(Duration::from_millis(150), limiter.reset("a")).await.is_err());
+    proxy.delay(Duration::ZERO);
+    assert!(server.ask::<Vec<String>>(&["KEYS", "*"]).await.is_empty(), "it had reached the server");
+    assert_eq!(admitted(&limiter, "a", 9).await, 5);
+}
+
 /// A string too long for the server is an error, and the admissions that are there are not lost over it.
 #[tokio::test]
 async fn a_ring_that_may_not_grow_forgets_nothing() {
