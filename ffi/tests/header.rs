@@ -3,8 +3,20 @@
 use std::{env, fs, path::Path};
 
 /// The sources, in the order in which a C programmer should read them.
-const SOURCES: [&str; 11] =
-    ["version", "status", "clock", "config", "handle", "life", "hot", "control", "stats", "keyed", "shm"];
+const SOURCES: [&str; 12] = [
+    "version",
+    "status",
+    "clock",
+    "config",
+    "handle",
+    "life",
+    "hot",
+    "control",
+    "stats",
+    "keyed",
+    "shm",
+    "shm/by_key",
+];
 
 #[test]
 fn the_header_is_the_one_that_the_sources_make() {

@@ -43,7 +43,7 @@ pub(super) trait AnyRegion: Send + Sync {
     /// A limiter of this process on the one at an index.
     ///
     /// # Safety
-    /// It is not used any more when the region is dropped.
+    /// The region stays where it is, and the limiter is not used any more when it is dropped.
     unsafe fn limiter(&self, index: u64, limit: &tollgate_config_t) -> Result<Handle, tollgate_status>;
 
     /// Takes permits of a key; false without keys.
@@ -130,7 +130,7 @@ impl Shm {
 
     /// A limiter of this process on the one at an index.
     pub(super) fn limiter(&self, index: u64) -> Result<Handle, tollgate_status> {
-        // SAFETY: contract of `tollgate_shm_close`.
+        // SAFETY: it is boxed; and contract of `tollgate_shm_close`.
         unsafe { self.region.limiter(index, &self.limit) }
     }
 
