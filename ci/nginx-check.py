@@ -182,7 +182,7 @@ def location(path, directives, name=None):
 
 def step_exact(module, _):
     """Four workers under wrk: each window has the limit, exactly, beside what limit_req admits of the same traffic."""
-    limit, window, seconds = 400, SECOND, 4
+    limit, window, seconds = 400, SECOND, 3
     # Zones `one` and `two` are two where there should be one: what the audit must find.
     server = Nginx(
         module,
@@ -234,7 +234,7 @@ def step_killed(module, _):
     )
     with server:
         first = server.pids()
-        load = server.wrk("/killed", 5)
+        load = server.wrk("/killed", 4)
         for pause in (1.3, 0.02, 1.2, 0.02):
             time.sleep(pause)
             # The first two at once while the window is full, and again when it is about to be.

@@ -6,15 +6,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 PREFIX=$work/prefix ffi/install.sh
 TOLLGATE_PREFIX=$work/prefix ffi/examples/nginx/build.sh "$work/module"
-cargo build --quiet --profile crash --features shared --example party
 mkdir "$work/parties"
-cp "$CARGO_TARGET_DIR/crash/examples/party" "$work/parties/party-rust"
-gcc -std=gnu11 -O2 -Wall -Wextra -Wpedantic -Werror ffi/tests/programs/party.c -o "$work/parties/party-c" \
-    -I"$work/prefix/include" "$work/prefix/lib/libtollgate.a" -lpthread
+ffi/tests/together/build.sh "$work/parties"
 ci/nginx-check.py "$work/module/objs/ngx_http_tollgate_module.so" "$work/parties" "$@"
