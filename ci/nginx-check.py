@@ -431,7 +431,7 @@ class Workers(Party):
 def step_together(module, parties):
     """A Rust program, a C program and nginx with one region in a file, all killed again and again."""
     workers = Workers(module)
-    told = together([Party(name, os.path.join(parties, name)) for name in ("rust", "c")] + [workers], 6)
+    told = together([Party(name, os.path.join(parties, name)) for name in ("rust", "c")] + [workers], int(os.environ.get("LENGTH", "6")))
     holds(workers.admitted > 100, f"nginx admitted {workers.admitted}; {told}")
     print(f"{told}; {workers.admitted} of them by nginx")
 

@@ -2,7 +2,8 @@
 # The nginx module: built against the nginx that is installed, with the library as it is installed; its directives, answers and logs;
 # four workers under wrk, killed and reloaded; a C program, a Rust program and nginx on one region, all killed again and again.
 #   ci/nginx.sh                      all of it
-#   ROUNDS=11 ci/nginx.sh speed      some steps of nginx-check.py; rounds of the comparison with limit_req
+#   ROUNDS=15 ci/nginx.sh speed      one step of nginx-check.py: so many rounds of the comparison with limit_req
+#   LENGTH=60 ci/nginx.sh together   so many seconds of kills
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
