@@ -21,10 +21,10 @@
 //! L1 admission: the CAS that succeeds. L2 refusal, look: the read of the word judged.
 //!
 //! # Memory order
-//! | id | site               | order   | pairs with | because                                           |
-//! |----|--------------------|---------|------------|---------------------------------------------------|
-//! | O1 | first load, look   | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are in one total order         |
+//! | id | site             | order   | pairs with | because                                                            |
+//! |----|------------------|---------|------------|--------------------------------------------------------------------|
+//! | O1 | load, failed CAS | Acquire | O2         | what another key has left here comes with the news that it is its now (`shared`); else the word is all there is |
+//! | O2 | CAS              | Release | O1         | as O1                                                               |
 //!
 //! Not promised: an admission orders none of the caller's own data.
 //!
@@ -43,7 +43,7 @@ use crate::{
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, lost, word},
+    sync::{Acquire, Release, Word, lost, word},
 };
 
 /// A fixed window counter: at most `limit` permits between two window edges.
@@ -204,7 +204,7 @@ impl Parts for FixedConfig {
     type Slot = State;
 
     fn accepts(fixed: OnFixed<'_>) -> bool {
-        let state = fixed.state.head().load(Relaxed).0; // O1
+        let state = fixed.state.head().load(Acquire).0; // O1
         let last = fixed.split.index_of(Nanos::MAX);
         fixed.split.index(state) <= last && fixed.split.rest(state) <= fixed.rule.limit // I1
     }
@@ -217,7 +217,7 @@ impl OnFixed<'_> {
     #[inline]
     fn attempt(self, seen: State, cost: u64, now: Nanos) -> Result<bool, State> {
         let Some(next) = self.admit(seen, cost, now) else { return Ok(false) };
-        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
+        self.state.head().compare_exchange(seen, next, Release, Acquire).map(|_| true) // O2, L1, L2
     }
 
     #[cold]
@@ -248,12 +248,12 @@ impl History for OnFixed<'_> {
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let seen = self.state.head().load(Relaxed); // O1, L2
+        let seen = self.state.head().load(Acquire); // O1, L2
         self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
     }
 
     fn look(&self, now: Nanos) -> FixedLook {
-        let (index, count) = self.judged(self.state.head().load(Relaxed), now); // O1, L2
+        let (index, count) = self.judged(self.state.head().load(Acquire), now); // O1, L2
         let left = self.split.width().get() - self.split.elapsed(index, now);
         FixedLook { at: now.max(self.split.start_of(index)), count, left }
     }

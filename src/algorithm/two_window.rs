@@ -34,10 +34,10 @@
 //! L1 admission: the CAS that succeeds. L2 refusal, look: the read of the word judged.
 //!
 //! # Memory order
-//! | id | site               | order   | pairs with | because                                           |
-//! |----|--------------------|---------|------------|---------------------------------------------------|
-//! | O1 | first load, look   | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are in one total order         |
+//! | id | site             | order   | pairs with | because                                                            |
+//! |----|------------------|---------|------------|--------------------------------------------------------------------|
+//! | O1 | load, failed CAS | Acquire | O2         | what another key has left here comes with the news that it is its now (`shared`); else the word is all there is |
+//! | O2 | CAS              | Release | O1         | as O1                                                               |
 //!
 //! Not promised: an admission orders none of the caller's own data.
 //!
@@ -60,7 +60,7 @@ use crate::{
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, lost, word},
+    sync::{Acquire, Release, Word, lost, word},
 };
 
 /// A weighted two-window counter: this window's count, plus the previous one's by the share still in view.
@@ -253,7 +253,7 @@ impl Parts for TwoWindowConfig {
     type Slot = State;
 
     fn accepts(two: OnTwoWindow<'_>) -> bool {
-        let state = two.state.head().load(Relaxed).0; // O1
+        let state = two.state.head().load(Acquire).0; // O1
         let (last, rest) = (two.split.index_of(Nanos::MAX), two.split.rest(state));
         let counts = [rest >> two.half as u32, rest & two.half_max];
         two.split.index(state) <= last && counts.iter().all(|&count| count <= two.rule.limit) // I1
@@ -267,7 +267,7 @@ impl OnTwoWindow<'_> {
     #[inline]
     fn attempt(self, seen: State, cost: u64, now: Nanos) -> Result<bool, State> {
         let Some(next) = self.admit(seen, cost, now) else { return Ok(false) };
-        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
+        self.state.head().compare_exchange(seen, next, Release, Acquire).map(|_| true) // O2, L1, L2
     }
 
     #[cold]
@@ -298,12 +298,12 @@ impl History for OnTwoWindow<'_> {
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let seen = self.state.head().load(Relaxed); // O1, L2
+        let seen = self.state.head().load(Acquire); // O1, L2
         self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
     }
 
     fn look(&self, now: Nanos) -> TwoWindowLook {
-        self.judged(self.state.head().load(Relaxed), now) // O1, L2
+        self.judged(self.state.head().load(Acquire), now) // O1, L2
     }
 }
 

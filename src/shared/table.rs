@@ -32,6 +32,9 @@
 //! decision makes the decision fail, and what comes after the decision looks the key up again; it stays charged
 //! to the way's new key, which may be refused for it, and is never over.
 //!
+//! A refusal is kept by loads alone (`is_kept`). So the histories acquire what they judge by and release what they admit: an
+//! answer that rests on another key's admission comes with the turn that gave the way to that key.
+//!
 //! Of `2^11` turns in one bucket a word comes round: I1, I2 and I4 assume that no caller sleeps inside a call for
 //! exactly a multiple of them, and finds the same key on the same way again.
 //!
