@@ -326,3 +326,30 @@ impl Bucket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Histories that nothing is charged to.
+    struct Idle;
+
+    impl Ways for Idle {
+        fn idle_after(&self, _: usize, _: Nanos) -> Nanos {
+            Nanos::ZERO
+        }
+    }
+
+    /// I4: a turn that somebody read long ago is not written once its way is another key's.
+    #[test]
+    fn a_late_caller_writes_no_way() {
+        let bucket = Bucket::default();
+        let take = |tag| bucket.admit(Tag(tag), Nanos::ZERO, &Idle, |way, _| (way, true)).unwrap();
+        let ways: alloc::vec::Vec<_> = (1..=WAYS as u64).map(take).collect();
+        assert_eq!((ways, take(100)), ((0..WAYS).collect(), 0), "the first idle way changes hands");
+        let old = bucket.turn.load(Acquire);
+        assert_eq!((take(101), take(2)), (0, 1));
+        bucket.fill(old);
+        assert_eq!(bucket.find(Tag(101), old).map(|hold| hold.way), Some(0));
+    }
+}
