@@ -51,19 +51,34 @@ fn threads_lose_no_count() {
     assert_eq!((seen.refused(), seen.clock_regressions), (19_000, 0));
 }
 
-/// Two threads on one word meet sooner or later; one thread alone loses nothing.
+/// Two threads on one history meet sooner or later; one thread alone loses nothing.
 #[test]
 fn tries_that_were_lost_are_counted() {
-    let counted = Counted::new(Gcra::builder(1_000_000_000, SECOND).build().unwrap());
-    let hammer = || (0..1_000).filter(|_| counted.try_acquire_at(1, Nanos::from_secs(1))).count();
-    assert_eq!((hammer(), counted.statistics().contention_retries), (1_000, 0));
-    let start = Instant::now();
-    while counted.statistics().contention_retries == 0 {
-        assert!(start.elapsed() < Duration::from_secs(60), "they never met");
-        thread::scope(|scope| {
-            scope.spawn(hammer);
-            scope.spawn(hammer);
-        });
+    let limit = 1 << 20;
+    let log = Log::builder(limit, SECOND);
+    let histories: [(&str, Box<dyn Algorithm>); 4] = [
+        ("gcra", Box::new(Gcra::builder(1_000_000_000, SECOND).build().unwrap())),
+        ("log of single permits", Box::new(log.clone().max_cost(1).build().unwrap())),
+        ("log", Box::new(log.build().unwrap())),
+        ("counter", Box::new(Window::builder(limit, SECOND).build().unwrap())),
+    ];
+    for (name, history) in histories {
+        let counted = Counted::new(history);
+        // The times go on, so that no limit is ever reached for long.
+        let hammer = |from: u64| {
+            (0..1_000).filter(|ms| counted.try_acquire_at(1, Nanos::from_millis(from + ms))).count()
+        };
+        assert_eq!((hammer(0), counted.statistics().contention_retries), (1_000, 0), "{name}");
+        let start = Instant::now();
+        let mut from = 0;
+        while counted.statistics().contention_retries == 0 {
+            assert!(start.elapsed() < Duration::from_secs(60), "{name}: they never met");
+            from += 1_000;
+            thread::scope(|scope| {
+                scope.spawn(|| hammer(from));
+                scope.spawn(|| hammer(from));
+            });
+        }
     }
 }
 

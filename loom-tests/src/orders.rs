@@ -28,10 +28,17 @@ const EXECUTIONS_MAX: u64 = 20_000;
 /// One row of the table.
 const TOGETHER: &str = "the survivors at their weakest, all at once";
 
+/// Survivors that stand in for one another: each is listed with this reason, and all of them at once must die.
+const NET: &str = "[net]";
+
+/// Their row of the table.
+const NET_TOGETHER: &str = "the [net] at its weakest, all at once";
+
 /// What became of a weakening, in a word that is left for the totals.
 const KILLED: &str = "killed";
 const SURVIVES: &str = "survives";
 const FAULT: &str = "fault";
+const AT_ONCE: &str = "several at once, as expected";
 
 /// A model that runs a site, with its executions within one preemption, and how many of them are given up.
 #[derive(Clone, Copy)]
@@ -61,20 +68,22 @@ pub fn orders(options: &Options) -> Result<(), String> {
     if options.only.is_empty() {
         all_reached(&sites, &listed)?;
     }
+    let singles = jobs.iter().filter(|job| ![TOGETHER, NET_TOGETHER].contains(&&*job.name)).count();
     if !pool::is_copy() {
-        println!("{} weakenings, bound {}", jobs.len() - 1, options.bound);
+        println!("{singles} weakenings, bound {}", options.bound);
         println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
     }
     let results = pool::each(&jobs, options.processes, |job| {
         let began = Instant::now();
         let killer = kill(job, options);
-        let reason = listed.iter().find(|(name, _)| *name == job.name).map(|(_, reason)| reason.as_str());
+        let reason = reason(&listed, &job.name);
         let (told, result) = match (killer, reason) {
+            (Ok(Some(killer)), None) if job.name == NET_TOGETHER => (killer, AT_ONCE),
             (Ok(Some(killer)), None) if job.name != TOGETHER => (killer, KILLED),
             (Ok(Some(killer)), _) => (format!("{killer}; BUT LISTED as a survivor"), FAULT),
             (Ok(None), Some(reason)) => (format!("survives: {reason}"), SURVIVES),
-            (Ok(None), None) if job.name == TOGETHER => ("survive".into(), SURVIVES),
-            (Ok(None), None) => ("SURVIVES, not listed".into(), FAULT),
+            (Ok(None), None) if job.name == TOGETHER => ("survive".into(), AT_ONCE),
+            (Ok(None), None) => ("SURVIVES, and may not".into(), FAULT),
             (Err(why), _) => (format!("NO VERDICT: {why}"), FAULT),
         };
         println!("| {} | {told} | {} | {:.0} s |", job.name, job.models.len(), began.elapsed().as_secs_f64());
@@ -85,7 +94,7 @@ pub fn orders(options: &Options) -> Result<(), String> {
     }
     let count = |what| results.iter().filter(|result| *result == what).count();
     let seconds = start.elapsed().as_secs_f64();
-    println!("{} of {} weakenings killed, {seconds:.0} s", count(KILLED), jobs.len() - 1);
+    println!("{} of {singles} weakenings killed, {seconds:.0} s", count(KILLED));
     // A file, or a file and a function in it.
     let is_place = |name: &str| {
         let (file, function) = name.split_once(' ').unwrap_or((name, ""));
@@ -118,23 +127,32 @@ fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, 
             sites.entry((order.site, order.op.name())).or_insert_with(|| (order, vec![])).1.push(runs);
         }
     }
-    let (mut jobs, mut together): (Vec<_>, Vec<Weakening>) = (Vec::new(), Vec::new());
+    let (mut jobs, mut together, mut net) = (Vec::new(), Vec::<Weakening>::new(), Vec::<Weakening>::new());
     for (order, mut models) in sites.values().cloned() {
         models.sort_by_key(|runs| runs.executions);
         for weakening in order.weakenings() {
             let name = source.name(&order, &weakening, sites.keys());
-            if listed.iter().any(|(listed, _)| *listed == name) {
+            if let Some(reason) = reason(listed, &name) {
+                let all = if reason == NET { &mut net } else { &mut together };
                 // From the strongest to the weakest, so that the last of a site counts.
-                together.retain(|other| (&other.site, other.failure) != (&weakening.site, weakening.failure));
-                together.push(weakening.clone());
+                all.retain(|other| (&other.site, other.failure) != (&weakening.site, weakening.failure));
+                all.push(weakening.clone());
             }
             jobs.push(Job { name, weakenings: vec![weakening], models: models.clone() });
         }
     }
     // Rather than each process its own long one at the end.
     jobs.sort_by_key(|job| listed.iter().all(|(listed, _)| *listed != job.name));
+    if !net.is_empty() {
+        jobs.insert(0, Job { name: NET_TOGETHER.into(), weakenings: net, models: all.clone() });
+    }
     jobs.insert(0, Job { name: TOGETHER.into(), weakenings: together, models: all });
     (jobs, sites.into_keys().map(|(site, _)| site).collect())
+}
+
+/// Why a weakening survives, if it is listed.
+fn reason<'a>(listed: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    listed.iter().find(|(listed, _)| listed == name).map(|(_, reason)| reason.as_str())
 }
 
 /// Whether every order in the core stands at a site that some model reaches, or in a file or function that the list names.

@@ -17,16 +17,8 @@
 //! | I2 | `index` never decreases         | `Split::newest`  | property with times that step back      |
 //! | I3 | a refusal stores nothing        | early return     | properties                              |
 //!
-//! # Linearization points
-//! Admission and refusal: those of `one_word.rs`. L2 look: the read of the word.
-//!
-//! # Memory order
-//! | id | site | order   | pairs with | because                                                                   |
-//! |----|------|---------|------------|---------------------------------------------------------------------------|
-//! | O1 | look | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//!
-//! # Progress
-//! Lock-free: `one_word.rs`.
+//! # Linearization points, memory order, progress
+//! Those of `one_word.rs`.
 
 use core::{slice, time::Duration};
 
@@ -41,7 +33,7 @@ use crate::{
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, word},
+    sync::{Word, word},
 };
 
 /// A fixed window counter: at most `limit` permits between two window edges.
@@ -204,7 +196,7 @@ impl Parts for FixedConfig {
     type Slot = State;
 
     fn accepts(fixed: OnFixed<'_>) -> bool {
-        let state = fixed.state.head().load(Relaxed).0; // O1
+        let state = fixed.seen().0;
         let last = fixed.split.index_of(Nanos::MAX);
         fixed.split.index(state) <= last && fixed.split.rest(state) <= fixed.rule.limit // I1
     }
@@ -229,7 +221,7 @@ impl History for OnFixed<'_> {
     }
 
     fn look(&self, now: Nanos) -> FixedLook {
-        let (index, count) = self.judged(self.state.head().load(Relaxed), now); // O1, L2
+        let (index, count) = self.judged(self.seen(), now);
         let left = self.split.width().get() - self.split.elapsed(index, now);
         FixedLook { at: now.max(self.split.start_of(index)), count, left }
     }

@@ -24,10 +24,12 @@
 //! L1 admission, undo, permits given back: the CAS that succeeds. L2 refusal, look: the read of the word judged.
 //!
 //! # Memory order
-//! | id | site               | order   | pairs with | because                                                |
-//! |----|--------------------|---------|------------|--------------------------------------------------------|
-//! | O1 | loads              | Relaxed | none       | the word is the whole state; nothing hangs off it       |
-//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are already in one total order      |
+//! | id | site              | order   | pairs with | because                                                               |
+//! |----|-------------------|---------|------------|-----------------------------------------------------------------------|
+//! | O1 | loads that judge  | Acquire | O3         | what another key has left here comes with the news that it is its now (`shared`) |
+//! | O2 | other loads       | Relaxed | none       | the word is the whole state; nothing else hangs off it                 |
+//! | O3 | admission, CAS    | Release | O1         | as O1                                                                 |
+//! | O4 | other CASes       | Relaxed | none       | updates of one word are in one total order; they hand on what O3 released |
 //!
 //! Not promised: an admission orders none of the caller's own data.
 //!
@@ -47,7 +49,7 @@ use crate::{
     ConfigError, Denied, Lapsed, Nanos, Permit, Rule,
     block::Inline,
     decision::{History, Limits, Look},
-    sync::{Relaxed, Retries, Word, word},
+    sync::{Acquire, Relaxed, Release, Retries, Word, word},
 };
 pub use live::LiveGcraConfig;
 
@@ -305,7 +307,7 @@ impl Parts for GcraConfig {
     type Slot = Tat;
 
     fn accepts(gcra: OnGcra<'_>) -> bool {
-        gcra.state.head().load(Relaxed).0 <= gcra.rate.clock(Nanos::MAX) + gcra.span // O1, I1
+        gcra.state.head().load(Relaxed).0 <= gcra.rate.clock(Nanos::MAX) + gcra.span // O2, I1
     }
 }
 
@@ -347,14 +349,14 @@ impl<B: Bucket> On<'_, B> {
     fn admit(self, charge: u64, clock: u64, room: u64) -> Option<(Tat, Tat)> {
         debug_assert!(charge + room <= self.span() && clock.checked_add(self.span()).is_some(), "I2");
         let retries = Retries::new();
-        let mut seen = self.state.head().load(Relaxed); // O1, L2
+        let mut seen = self.state.head().load(Acquire); // O1, L2
         while let Some(next) = seen.charged(charge, clock, room) {
-            match self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed) {
-                // O2, L1
+            match self.state.head().compare_exchange_weak(seen, next, Release, Relaxed) {
+                // O3, L1
                 Ok(_) => return Some((seen, next)),
                 Err(_) => {
                     retries.again();
-                    seen = self.state.head().load(Relaxed); // O1, L2
+                    seen = self.state.head().load(Acquire); // O1, L2
                 }
             }
         }
@@ -383,13 +385,13 @@ impl OnGcra<'_> {
         }
         let (charge, clock) = (self.rate.charge(permit.cost), self.rate.clock(now));
         let retries = Retries::new();
-        let mut seen = self.state.head().load(Relaxed); // O1
+        let mut seen = self.state.head().load(Relaxed); // O2
         while let Some(next) = seen.given_back(charge, clock) {
             if self.state.head().compare_exchange_weak(seen, next, Relaxed, Relaxed).is_ok() {
-                return Ok(()); // O2, L1
+                return Ok(()); // O4, L1
             }
             retries.again();
-            seen = self.state.head().load(Relaxed); // O1
+            seen = self.state.head().load(Relaxed); // O2
         }
         Err(Lapsed::Passed)
     }
@@ -399,7 +401,7 @@ impl OnGcra<'_> {
     /// A word that stands at `after` was put there by this very step: every admission grows the word, and only
     /// undoing this one takes it below `after` again (I3).
     pub(super) fn undo(self, step: Step) -> bool {
-        self.state.head().compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O2, L1
+        self.state.head().compare_exchange(step.after, step.before, Relaxed, Relaxed).is_ok() // O4, L1
     }
 }
 
@@ -421,7 +423,7 @@ impl<'b, B: Bucket> History for On<'b, B> {
     }
 
     fn look(&self, now: Nanos) -> GcraLook<'b, B> {
-        let (bucket, tat) = (self.config, self.state.head().load(Relaxed).0); // O1, L2
+        let (bucket, tat) = (self.config, self.state.head().load(Acquire).0); // O1, L2
         GcraLook { bucket, at: now.max(bucket.earliest(tat)), tat }
     }
 }

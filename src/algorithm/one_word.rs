@@ -1,13 +1,13 @@
 //! States of one word, judged as a whole and replaced as a whole.
 //!
 //! # Linearization points
-//! L1 admission: the CAS that succeeds. L2 refusal: the read of the word judged.
+//! L1 admission: the CAS that succeeds. L2 refusal, look: the read of the word judged.
 //!
 //! # Memory order
-//! | id | site               | order   | pairs with | because                                           |
-//! |----|--------------------|---------|------------|---------------------------------------------------|
-//! | O1 | first load         | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are in one total order         |
+//! | id | site             | order   | pairs with | because                                                            |
+//! |----|------------------|---------|------------|--------------------------------------------------------------------|
+//! | O1 | load, failed CAS | Acquire | O2         | what another key has left here comes with the news that it is its now (`shared`); else the word is all there is |
+//! | O2 | CAS              | Release | O1         | as O1                                                               |
 //!
 //! Not promised: an admission orders none of the caller's own data.
 //!
@@ -17,7 +17,7 @@
 use super::config::{On, Parts};
 use crate::{
     Nanos,
-    sync::{Relaxed, Word, lost},
+    sync::{Acquire, Release, Word, lost},
 };
 
 /// A configuration of such states.
@@ -27,10 +27,16 @@ pub(crate) trait OneWord: Parts<Heads = Word<<Self as Parts>::Slot>> {
 }
 
 impl<C: OneWord> On<'_, C> {
+    /// The word as it is.
+    #[inline]
+    pub(crate) fn seen(self) -> C::Slot {
+        self.state.head().load(Acquire) // O1, L2
+    }
+
     /// Takes `cost` permits at `now`, all or nothing.
     #[inline]
     pub(crate) fn swap(self, cost: u64, now: Nanos) -> bool {
-        let seen = self.state.head().load(Relaxed); // O1, L2
+        let seen = self.seen();
         self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
     }
 
@@ -38,7 +44,7 @@ impl<C: OneWord> On<'_, C> {
     #[inline]
     fn attempt(self, seen: C::Slot, cost: u64, now: Nanos) -> Result<bool, C::Slot> {
         let Some(next) = self.config.admit(seen, cost, now) else { return Ok(false) };
-        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
+        self.state.head().compare_exchange(seen, next, Release, Acquire).map(|_| true) // O2, L1, L2
     }
 
     #[cold]

@@ -30,16 +30,8 @@
 //!   means that those left no room. Reached by `L` at a window's edge: gone from the true window after `W`, and
 //!   a cost of `L` is refused until `2 W`.
 //!
-//! # Linearization points
-//! Admission and refusal: those of `one_word.rs`. L2 look: the read of the word.
-//!
-//! # Memory order
-//! | id | site | order   | pairs with | because                                                                   |
-//! |----|------|---------|------------|---------------------------------------------------------------------------|
-//! | O1 | look | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//!
-//! # Progress
-//! Lock-free: `one_word.rs`.
+//! # Linearization points, memory order, progress
+//! Those of `one_word.rs`.
 
 use core::{
     num::{NonZeroU64, NonZeroU128},
@@ -58,7 +50,7 @@ use crate::{
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, word},
+    sync::{Word, word},
 };
 
 /// A weighted two-window counter: this window's count, plus the previous one's by the share still in view.
@@ -253,7 +245,7 @@ impl Parts for TwoWindowConfig {
     type Slot = State;
 
     fn accepts(two: OnTwoWindow<'_>) -> bool {
-        let state = two.state.head().load(Relaxed).0; // O1
+        let state = two.seen().0;
         let (last, rest) = (two.split.index_of(Nanos::MAX), two.split.rest(state));
         let counts = [rest >> two.half as u32, rest & two.half_max];
         two.split.index(state) <= last && counts.iter().all(|&count| count <= two.rule.limit) // I1
@@ -279,7 +271,7 @@ impl History for OnTwoWindow<'_> {
     }
 
     fn look(&self, now: Nanos) -> TwoWindowLook {
-        self.judged(self.state.head().load(Relaxed), now) // O1, L2
+        self.judged(self.seen(), now) // O1, L2
     }
 }
 

@@ -15,13 +15,22 @@ impl<A: Algorithm> OneBucket<A> {
         Self { bucket: Bucket::default(), ways: core::array::from_fn(|_| limiter()) }
     }
 
-    /// Takes permits of a key: [`Keyed::check_at`](crate::Keyed::check_at). `None`: there is no room.
-    pub fn check_at(&self, key: u64, cost: u64, now: Nanos) -> Option<Decision> {
-        let ask = |way: usize, now| {
-            let decision = self.ways[way].check_at(cost, now);
-            (decision, decision.is_ok())
-        };
-        self.bucket.admit(Tag::new(key << 16), now, &self.ways, ask).ok()
+    /// Asks the history of a key, which tells whether it admitted: [`Keyed::check_at`](crate::Keyed::check_at) and its
+    /// like. `None`: there is no room.
+    pub fn admit<R>(&self, key: u64, now: Nanos, ask: impl Fn(&A, Nanos) -> (R, bool)) -> Option<R> {
+        self.bucket.admit(Tag::new(key << 16), now, &self.ways, |way, now| ask(&self.ways[way], now)).ok()
+    }
+
+    /// Looks at a key: [`Keyed::peek_at`](crate::Keyed::peek_at). `Err`: a key without a place, which would get one, or
+    /// would not.
+    pub fn peek_at(&self, key: u64, cost: u64, now: Nanos) -> Result<Decision, bool> {
+        let look = self.bucket.look(Tag::new(key << 16), now, |way, now| self.ways[way].peek_at(cost, now));
+        look.ok_or_else(|| self.bucket.has_room(now, &self.ways).is_ok())
+    }
+
+    /// Keys that have a place.
+    pub fn taken(&self) -> usize {
+        self.bucket.taken()
     }
 }
 

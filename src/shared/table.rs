@@ -32,6 +32,9 @@
 //! decision makes the decision fail, and what comes after the decision looks the key up again; it stays charged
 //! to the way's new key, which may be refused for it, and is never over.
 //!
+//! A refusal is kept by loads alone (`is_kept`). So the histories acquire what they judge by and release what they admit: an
+//! answer that rests on another key's admission comes with the turn that gave the way to that key.
+//!
 //! Of `2^11` turns in one bucket a word comes round: I1, I2 and I4 assume that no caller sleeps inside a call for
 //! exactly a multiple of them, and finds the same key on the same way again.
 //!
@@ -321,5 +324,32 @@ impl Bucket {
                 Err(higher) => floor = higher,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Histories that nothing is charged to.
+    struct Idle;
+
+    impl Ways for Idle {
+        fn idle_after(&self, _: usize, _: Nanos) -> Nanos {
+            Nanos::ZERO
+        }
+    }
+
+    /// I4: a turn that somebody read long ago is not written once its way is another key's.
+    #[test]
+    fn a_late_caller_writes_no_way() {
+        let bucket = Bucket::default();
+        let take = |tag| bucket.admit(Tag(tag), Nanos::ZERO, &Idle, |way, _| (way, true)).unwrap();
+        let ways: alloc::vec::Vec<_> = (1..=WAYS as u64).map(take).collect();
+        assert_eq!((ways, take(100)), ((0..WAYS).collect(), 0), "the first idle way changes hands");
+        let old = bucket.turn.load(Acquire);
+        assert_eq!((take(101), take(2)), (0, 1));
+        bucket.fill(old);
+        assert_eq!(bucket.find(Tag(101), old).map(|hold| hold.way), Some(0));
     }
 }
