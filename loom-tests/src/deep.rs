@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use tollgate_check::{Call, Outcome, Scenario, acquire, peek, refund};
+use tollgate_check::{Call, Outcome, Scenario, THREADS_MAX, When, acquire, refund};
 
 use crate::{
     models::{Expect, Subject, subjects},
@@ -17,26 +17,62 @@ const SCHEDULES: u64 = 40;
 /// Steps of a call at most: rivals that succeed may send it back as often as there are calls.
 const STEPS_MAX: u32 = 2_000;
 
+/// Changes of the rules in a generated scenario: under the model their generation recurs with the fourth, as `Sharded`
+/// documents for the 2^14th.
+const CHANGES_MAX: usize = 3;
+
 /// Times may be any distance apart.
 pub(crate) const ANY: u64 = u64::MAX >> 1;
 
 /// What a generated scenario may ask of a limiter.
 #[derive(Clone, Copy)]
 pub(crate) struct Asks {
+    /// Draws a call.
+    pub(crate) call: fn(&mut Noise, Asks, When) -> Call,
     pub(crate) cost_max: u64,
     pub(crate) peeks: bool,
     /// Each admission may be given back; then no two calls have the same time.
     pub(crate) refunds: bool,
     /// How far apart the times of two threads may be.
     pub(crate) apart: u64,
+    /// Whether threads take their times from the scenario's clock, so that no time steps back.
+    pub(crate) by_clock: bool,
     /// The moments worth meeting: multiples of this, and one beside.
     pub(crate) step: u64,
     /// The longest window.
     pub(crate) window: u64,
+    /// The cost of a last call of all, which looks whether all is well.
+    pub(crate) audit: Option<u64>,
 }
 
 /// Numbers that look random and are the same in every run (SplitMix64).
-struct Noise(u64);
+pub(crate) struct Noise(u64);
+
+// === impl Asks ===
+
+impl Asks {
+    /// Single permits, with looks, at any times around these moments.
+    pub(crate) fn permits(step: u64, window: u64) -> Self {
+        Self {
+            call: Self::permit_or_look,
+            cost_max: 1,
+            peeks: true,
+            refunds: false,
+            apart: ANY,
+            by_clock: false,
+            step,
+            window,
+            audit: None,
+        }
+    }
+
+    pub(crate) fn permit_or_look(noise: &mut Noise, asks: Asks, now: When) -> Call {
+        let cost = 1 + noise.below(asks.cost_max);
+        if asks.peeks && noise.below(4) == 0 { Call::Peek { cost, now } } else { Call::Acquire { cost, now } }
+    }
+}
+
+// === impl Noise ===
 
 impl Noise {
     fn next(&mut self) -> u64 {
@@ -47,30 +83,51 @@ impl Noise {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
 }
 
-/// A scenario from a seed: two to four threads around the same moments, one of them perhaps far ahead or behind.
+/// A scenario from a seed, with no more changes of the rules than there are generations under the model.
 fn scenario(seed: u64, asks: Asks) -> Scenario {
     let noise = &mut Noise(seed);
+    loop {
+        let scenario = drawn(format!("generated {seed}"), noise, asks);
+        let changes = scenario.calls().filter(|call| matches!(call, Call::Reconfigure { .. }));
+        if changes.count() <= CHANGES_MAX {
+            return scenario;
+        }
+    }
+}
+
+/// A scenario: two to four threads around the same moments, one of them perhaps far ahead or behind.
+fn drawn(name: String, noise: &mut Noise, asks: Asks) -> Scenario {
+    let draw = |noise: &mut Noise, at| (asks.call)(noise, asks, When::At(at));
     let mut now = noise.pick(&[0, asks.step, 3 * asks.window]);
-    let mut scenario = Scenario::new(format!("generated {seed}"));
+    let mut scenario = Scenario::new(name);
     for _ in 0..noise.below(5) {
         now += noise.below(2) * noise.below(asks.step + 1);
-        scenario = scenario.setup([acquire(1 + noise.below(asks.cost_max), now)]);
+        scenario = scenario.setup([draw(noise, now)]);
     }
     if asks.apart != ANY {
         scenario = scenario.setup([acquire(1, now)]); // Admitted, or the newest time is less than a window ago.
     }
     let spread = noise.pick(&[1, asks.step, asks.window + 1, 2 * asks.window + 2]).min(asks.apart);
     let (newest, mut used) = (now + asks.apart, Vec::new());
-    let threads = noise.pick(&[2, 2, 3, 4]);
+    let mut later = now + spread;
+    if asks.by_clock {
+        scenario = scenario.clock([now]);
+        for _ in 0..noise.below(4) {
+            now += 1 + noise.below(spread);
+            scenario = scenario.clock([now]);
+        }
+        later = now;
+    }
+    let threads = noise.pick(&[2, 2, 3, 4]).min(THREADS_MAX as u64 - u64::from(asks.by_clock));
     for _ in 0..threads {
         let mut at = now + noise.below(spread);
         if asks.apart == ANY {
@@ -83,19 +140,20 @@ fn scenario(seed: u64, asks: Asks) -> Scenario {
                 at += 1;
             }
             used.push(at);
-            let cost = 1 + noise.below(asks.cost_max);
-            let call = if asks.peeks && noise.below(4) == 0 { peek(cost, at) } else { acquire(cost, at) };
-            let taken = matches!(call, Call::Acquire { .. });
+            let call = if asks.by_clock { (asks.call)(noise, asks, When::Clock) } else { draw(noise, at) };
+            let taken = match call {
+                Call::Acquire { cost, .. } if asks.refunds && noise.below(2) == 0 => Some(refund(cost, at)),
+                _ => None,
+            };
             calls.push(call);
-            if asks.refunds && taken && noise.below(2) == 0 {
-                calls.push(refund(cost, at));
-            }
+            calls.extend(taken);
         }
         scenario = scenario.thread(calls);
     }
-    let later = now + spread;
-    let after = [(1, 0), (1, later), (asks.cost_max, later + asks.window / 2), (1, later + asks.window)];
-    scenario.after(after.map(|(cost, at)| acquire(cost, at)))
+    let after = [0, later, later + asks.window / 2, later + asks.window];
+    let after = after.into_iter().skip(usize::from(asks.by_clock));
+    let calls: Vec<_> = after.map(|at| draw(noise, at)).collect();
+    scenario.after(calls).after(asks.audit.map(|cost| acquire(cost, 0)))
 }
 
 /// Runs every model, then generated scenarios on each limiter, and prints a row for each limiter.

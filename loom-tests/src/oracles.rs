@@ -1,6 +1,12 @@
 //! Oracles of the forms that the harness has none for, as simply as they can be said.
 
+mod keys;
+mod parted;
+
 use tollgate_check::{Call, Oracle, Question, Verdict};
+
+pub(crate) use keys::Keys;
+pub(crate) use parted::Parted;
 
 /// A fixed window: a count that starts again at every edge. An older call is judged in the newest window.
 pub(crate) struct Fixed {
@@ -20,23 +26,17 @@ pub(crate) struct Queue {
     pub(crate) queue: u64,
 }
 
-/// A bucket whose rate and burst change: what it owes, in parts of a permit, of which every rate drains whole ones in a
-/// nanosecond.
+/// A bucket whose rate and burst change: by a clock of parts drained so far, in whole parts. A call that overlaps a change
+/// is judged by either clock and burst.
 pub(crate) struct Rates {
+    /// Parts of a permit: ticks, of which the fastest rate drains one in a nanosecond.
     pub(crate) parts: u64,
     pub(crate) rate: (u64, u64),
     pub(crate) burst: u64,
 }
 
-/// Parts owed at a moment, by the rate and burst since another.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Owed {
-    parts: u64,
-    at: u64,
-    rate: (u64, u64),
-    burst: u64,
-    since: u64,
-}
+/// A rate and burst, the moment since when they hold, and the parts drained by then.
+type Pace = ((u64, u64), u64, u64, u64);
 
 /// The exact log when calls are more than half the span of its head apart: judged at its own time or the newest, or at
 /// any later one that lies half a span before a time which another call has carried, as `Log` documents.
@@ -173,48 +173,46 @@ impl Carried {
 }
 
 impl Rates {
-    /// Parts owed at `now`: before the moment at which the figure is true, what has drained since was still owed.
-    fn owed(&self, state: &Owed, now: u64) -> u64 {
-        let (limit, window) = state.rate;
-        let drains = limit * self.parts / window;
-        (state.parts + state.at.saturating_sub(now) * drains)
-            .saturating_sub(now.saturating_sub(state.at) * drains)
+    /// Parts drained until `now`; whoever comes from before the change is judged at it.
+    fn clock(&self, &((limit, window), _, since, drained): &Pace, now: u64) -> u64 {
+        drained + now.saturating_sub(since) * limit * self.parts / window
     }
 }
 
 impl Oracle for Rates {
-    type State = Owed;
+    /// All paces so far, and what the clock will show when nothing is owed any more.
+    type State = (Vec<Pace>, u64);
 
     fn name(&self) -> String {
         format!("a bucket of {}, {:?}, until it changes", self.burst, self.rate)
     }
 
-    fn start(&self) -> Owed {
-        Owed { parts: 0, at: 0, rate: self.rate, burst: self.burst, since: 0 }
+    fn start(&self) -> Self::State {
+        (vec![(self.rate, self.burst, 0, 0)], 0)
     }
 
-    fn outcomes(&self, state: &Owed, question: &Question<'_>) -> Option<Vec<(Verdict, Owed)>> {
+    fn outcomes(&self, state: &Self::State, question: &Question<'_>) -> Option<Vec<(Verdict, Self::State)>> {
+        let (paces, end) = state;
         match question.call {
             Call::Reconfigure { rules } => {
-                let &[rate, (burst, now)] = &rules[..] else { return None };
-                let since = now.max(state.since);
-                let next = Owed { parts: self.owed(state, since), at: since, rate, burst, since };
-                Some(vec![(Verdict::Admitted, next)])
+                let (&[rate, (burst, now)], present) = (&rules[..], paces.last()?) else { return None };
+                let since = now.max(present.2);
+                let next = (rate, burst, since, self.clock(present, since));
+                let paces = paces.iter().copied().chain([next]).collect();
+                Some(vec![(Verdict::Admitted, (paces, *end))])
             }
             &Call::Acquire { cost, .. } => {
-                let now = question.now.max(state.since);
-                let charged = self.owed(state, now) + cost * self.parts;
-                if charged > state.burst * self.parts {
-                    let verdict = if cost > state.burst {
-                        Verdict::Never
-                    } else {
-                        Verdict::Refused { retry_after: None }
-                    };
-                    return Some(vec![(verdict, state.clone())]);
-                }
-                let at = now.max(state.at);
-                let next = Owed { parts: self.owed(state, at) + cost * self.parts, at, ..state.clone() };
-                Some(vec![(Verdict::Admitted, next)])
+                let by = |pace: &Pace| {
+                    let now = self.clock(pace, question.now);
+                    let charged = now.max(*end) + cost * self.parts;
+                    if charged <= now + pace.1 * self.parts {
+                        return (Verdict::Admitted, (paces.clone(), charged));
+                    }
+                    let never = cost > pace.1;
+                    let refused = Verdict::Refused { retry_after: None };
+                    (if never { Verdict::Never } else { refused }, state.clone())
+                };
+                Some(paces.iter().rev().take(1 + question.overlapped).map(by).collect())
             }
             _ => None,
         }

@@ -80,7 +80,7 @@ pub enum Call {
 pub enum When {
     /// This time.
     At(u64),
-    /// The scenario's clock, read just before the call; see [`Scenario::clock`](crate::Scenario::clock).
+    /// The scenario's clock, by reading which the call begins; see [`Scenario::clock`](crate::Scenario::clock).
     Clock,
 }
 

@@ -60,6 +60,9 @@ pub struct Question<'a> {
     /// The newest time carried by any call that began before this one returned, its own among them. An exact
     /// limiter has no use for it.
     pub latest: u64,
+    /// Changes of the rules that have been taken before this call, though they had not returned when it began: it may
+    /// still be judged by the rules before them, if the limiter says so.
+    pub overlapped: usize,
 }
 
 /// What was promised and not kept.
@@ -138,6 +141,8 @@ struct Search<'a, O: Oracle> {
     must: u64,
     /// Calls left out altogether.
     ignored: u64,
+    /// Calls that change the rules.
+    changes: u64,
     /// Calls whose wait is not compared.
     any_wait: u64,
     dead_ends: HashSet<(u64, O::State)>,
@@ -162,7 +167,8 @@ impl<O: Oracle> Search<'_, O> {
             }
             let record = &self.history.records[i];
             let latest = self.history.latest(record);
-            let question = Question { call: &record.call, now: record.now, latest };
+            let overlapped = (self.changes & done & !self.history.before[i]).count_ones() as usize;
+            let question = Question { call: &record.call, now: record.now, latest, overlapped };
             let Some(outcomes) = self.oracle.outcomes(state, &question) else {
                 self.unjudged = true;
                 return true;
@@ -199,6 +205,7 @@ fn explained<O: Oracle>(
         history,
         must: bits(&|record| record.answer.is_some()) & !ignored,
         ignored,
+        changes: bits(&|record| matches!(record.call, Call::Reconfigure { .. })),
         any_wait,
         dead_ends: HashSet::new(),
         told: Vec::new(),

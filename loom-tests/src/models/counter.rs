@@ -9,7 +9,7 @@ use tollgate_check::{Call, Coverage as Covered, Scenario, Spec, acquire, acquire
 
 use super::{Model, Subject};
 use crate::{
-    deep::{ANY, Asks},
+    deep::Asks,
     limiters::{Hot, Told},
 };
 
@@ -52,8 +52,7 @@ pub(super) fn subjects() -> Vec<(Subject, Asks)> {
         [(&[(3, 2)], 1), (&[(3, 4)], 2), (&[(3, 6)], 3), (&[(3, 8), (2, 4)], 2), (&[(1, 2)], 2)];
     let both = narrow.iter().flat_map(|&(rules, buckets)| {
         let (least, window) = rules.iter().fold((u64::MAX, 0), |(l, w), rule| (l.min(rule.0), w.max(rule.1)));
-        let asks =
-            Asks { cost_max: least, peeks: true, refunds: false, apart: ANY, step: rules[0].1, window };
+        let asks = Asks { cost_max: least, ..Asks::permits(rules[0].1, window) };
         [hot(rules, buckets), textbook(rules, buckets), told(rules, buckets)].map(|subject| (subject, asks))
     });
     both.collect()

@@ -1,24 +1,39 @@
-//! Layers: one limit outside, two users' limits inside.
+//! Layers: one limit outside, perhaps a tenant's under it, two users' limits inside.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tollgate::{Algorithm, Layers, Log, Nanos};
-use tollgate_check::{Limiter, Scenario, Spec, Verdict, acquire};
+use tollgate_check::{Call, Limiter, Scenario, Spec, Verdict, When, acquire};
 
 use super::{Model, Subject};
-use crate::oracles::Asserts;
+use crate::{
+    deep::{Asks, Noise},
+    oracles::Asserts,
+};
 
-const WINDOW: Duration = Duration::from_nanos(10);
+/// Longer than any scenario.
+const WINDOW: Duration = Duration::from_nanos(1_000);
 
 /// Layers whose calls say, in place of a cost, who asks and what for.
 struct Stacked {
     outer: Log,
+    tenant: Option<Log>,
     users: [Log; 2],
-    /// What each user was answered: admissions and refusals. Not seen by the model.
-    told: Mutex<[[u64; 2]; 2]>,
+    /// Not seen by the model.
+    told: Mutex<Told>,
+}
+
+/// What the users were answered.
+#[derive(Default)]
+struct Told {
+    admitted: [u64; 2],
+    /// Refusals of calls that were not alone: those may have lost a race.
+    beaten: [u64; 2],
+    asking: u64,
+    asked: u64,
 }
 
 impl Stacked {
@@ -26,43 +41,68 @@ impl Stacked {
     const A: u64 = 1;
     /// User 1 asks at the call's time.
     const B: u64 = 2;
-    /// The outer limit is never ahead of those inside it.
+    /// No limit is ever ahead of those inside it.
     const WATCH: u64 = 3;
     /// When all is done: as many were admitted as the call's time says; what lost races cost is within its bound.
     const AUDIT: u64 = 4;
     /// As `AUDIT`, and no race was lost.
     const AUDIT_WHOLE: u64 = 5;
+    /// As `AUDIT`, however many were admitted.
+    const AUDIT_ANY: u64 = 6;
 
-    fn new(outer: u64, user: u64) -> Self {
+    fn new(outer: u64, tenant: Option<u64>, user: u64) -> Self {
         let log = |limit| Log::builder(limit, WINDOW).max_cost(1).build().expect("valid");
-        Self { outer: log(outer), users: [log(user), log(user)], told: Mutex::default() }
+        let users = [log(user), log(user)];
+        Self { outer: log(outer), tenant: tenant.map(log), users, told: Mutex::default() }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ask(&self, user: usize, now: u64) {
-        let layers = Layers::new([&self.outer, &self.users[user]]);
-        let admitted = layers.try_acquire_at(1, Nanos::from_nanos(now));
-        let told = &mut self.told.lock().unwrap_or_else(PoisonError::into_inner)[user];
-        told[usize::from(!admitted)] += 1;
+        let (rivals, asked) = {
+            let told = &mut *self.told();
+            (told.asking, told.asked) = (told.asking + 1, told.asked + 1);
+            (told.asking > 1, told.asked)
+        };
+        let (outer, inner, now) = (&self.outer, &self.users[user], Nanos::from_nanos(now));
+        let admitted = match &self.tenant {
+            None => Layers::new([outer, inner]).try_acquire_at(1, now),
+            Some(tenant) => Layers::new([outer, tenant, inner]).try_acquire_at(1, now),
+        };
+        let told = &mut *self.told();
+        told.asking -= 1;
+        told.admitted[user] += u64::from(admitted);
+        let beaten = !admitted && (rivals || told.asked > asked);
+        told.beaten[user] += u64::from(beaten);
     }
 
-    /// Charged to the outer limit, and to the users.
-    fn charged(&self) -> (u64, [u64; 2]) {
+    /// Charged outside, to the tenant, and to the users: in this order, so that no charge inside is missed.
+    fn charged(&self) -> (u64, Option<u64>, [u64; 2]) {
         // All calls are at times within one window.
         let used = |log: &Log| log.usage_at(0, Nanos::ZERO).expect("a rule");
-        (used(&self.outer), [used(&self.users[0]), used(&self.users[1])])
+        let (outer, tenant) = (used(&self.outer), self.tenant.as_ref().map(used));
+        (outer, tenant, [used(&self.users[0]), used(&self.users[1])])
     }
 
-    fn audit(&self, expected: u64, whole: bool) {
-        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let (outer, users) = self.charged();
-        assert_eq!((told[0][0] + told[1][0], outer), (expected, expected), "admitted, and charged outside");
-        for (charged, [admitted, refused]) in users.into_iter().zip(told) {
-            let lost = if whole { 0 } else { refused };
+    fn audit(&self, expected: Option<u64>, whole: bool) {
+        let Told { admitted, beaten, .. } = *self.told();
+        let (outer, tenant, users) = self.charged();
+        let all = admitted.iter().sum::<u64>();
+        assert_eq!((all, outer), (expected.unwrap_or(all), all), "admitted, and charged outside");
+        for ((charged, admitted), beaten) in users.into_iter().zip(admitted).zip(beaten) {
+            let lost = if whole { 0 } else { beaten };
             assert!(
                 (admitted..=admitted + lost).contains(&charged),
                 "{charged} charged, {admitted} admitted"
             );
         }
+        let lost = users.iter().sum::<u64>() - all;
+        assert!(
+            tenant.is_none_or(|it| (all..=all + lost).contains(&it)),
+            "{tenant:?} charged, {all} admitted"
+        );
     }
 }
 
@@ -72,20 +112,42 @@ impl Limiter for Stacked {
             Self::A => self.ask(0, now),
             Self::B => self.ask(1, now),
             Self::WATCH => {
-                let (outer, users) = self.charged();
-                assert!(outer <= users.iter().sum(), "{outer} charged outside, {users:?} inside");
+                let (outer, tenant, users) = self.charged();
+                let inside = tenant.unwrap_or(outer);
+                assert!(
+                    outer <= inside && inside <= users.iter().sum(),
+                    "{outer} charged outside, {tenant:?} to the tenant, {users:?} inside"
+                );
             }
-            _ => self.audit(now, what == Self::AUDIT_WHOLE),
+            Self::AUDIT_ANY => self.audit(None, false),
+            _ => self.audit(Some(now), what == Self::AUDIT_WHOLE),
         }
         Verdict::Admitted
     }
 }
 
-pub(super) fn add(models: &mut Vec<Model>) {
-    let subject = |outer, user| {
-        let name = format!("layers {outer} over {user}");
-        Subject::new(name, move || Stacked::new(outer, user), Spec::oracle(Asserts))
+fn subject(outer: u64, tenant: Option<u64>, user: u64) -> Subject {
+    let middle = tenant.map_or(String::new(), |tenant| format!(" over {tenant}"));
+    let make = move || Stacked::new(outer, tenant, user);
+    Subject::new(format!("layers {outer}{middle} over {user}"), make, Spec::oracle(Asserts))
+}
+
+/// For generated scenarios.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let call = |noise: &mut Noise, _: Asks, now: When| {
+        let cost = noise.pick(&[Stacked::A, Stacked::A, Stacked::B, Stacked::B, Stacked::WATCH]);
+        Call::Acquire { cost, now }
     };
+    let all = [(2, None, 2), (3, None, 2), (3, Some(2), 2), (2, Some(3), 2), (4, Some(3), 2)];
+    let all = all.map(|(outer, tenant, user)| {
+        let asks = Asks { call, audit: Some(Stacked::AUDIT_ANY), ..Asks::permits(3, 10) };
+        (subject(outer, tenant, user), asks)
+    });
+    all.into()
+}
+
+pub(super) fn add(models: &mut Vec<Model>) {
+    let subject = |outer, user| subject(outer, None, user);
     let (a, b) = (|now| acquire(Stacked::A, now), |now| acquire(Stacked::B, now));
     let (audit, whole) = (|n| acquire(Stacked::AUDIT, n), |n| acquire(Stacked::AUDIT_WHOLE, n));
     let last = Scenario::new("last outer permit").thread([a(5)]).thread([b(5)]);

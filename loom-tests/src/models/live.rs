@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, ByRules, Gcra, Live, Log, Nanos, Rule, Sharded};
-use tollgate_check::{Limiter, Scenario, Spec, Verdict, acquire, reconfigure};
+use tollgate::{Algorithm, ByRules, Coverage, Gcra, Live, Log, Nanos, Rule, Sharded, Window};
+use tollgate_check::{Call, Limiter, Scenario, Spec, Verdict, When, acquire, reconfigure};
 
 use super::{Model, Subject};
-use crate::oracles;
+use crate::{
+    deep::{Asks, Noise},
+    oracles,
+};
 
 /// Calls and changes.
 struct Changes<A: ByRules>(Live<A>);
@@ -14,6 +17,10 @@ struct Changes<A: ByRules>(Live<A>);
 impl<A: ByRules> Limiter for Changes<A> {
     fn try_acquire(&self, cost: u64, now: u64) -> Verdict {
         Verdict::yes_or_no(self.0.try_acquire_at(cost, Nanos::from_nanos(now)))
+    }
+
+    fn peek(&self, cost: u64, now: u64) -> Option<Verdict> {
+        Some(Verdict::yes_or_no(self.0.peek_at(cost, Nanos::from_nanos(now)).is_ok()))
     }
 
     fn reconfigure(&self, rules: &[(u64, u64)]) -> Option<Verdict> {
@@ -44,8 +51,68 @@ fn bucket() -> Subject {
         let bucket = Gcra::builder(1, ns(10)).burst(2).rate_max(1, ns(5)).build().expect("valid");
         Rates(Live::new(bucket).expect("valid"))
     };
-    let spec = Spec::oracle(oracles::Rates { parts: 20, rate: (1, 10), burst: 2 });
+    let spec = Spec::oracle(oracles::Rates { parts: 5, rate: (1, 10), burst: 2 });
     Subject::new("live gcra 1/10", build, spec)
+}
+
+/// One call in six is a change.
+fn or_change(noise: &mut Noise, asks: Asks, now: When, changes: &[&[(u64, u64)]]) -> Call {
+    match noise.below(6) {
+        0 => reconfigure(noise.pick(changes)),
+        _ => Asks::permit_or_look(noise, asks, now),
+    }
+}
+
+/// For generated scenarios.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let parted =
+        |rules, shards, width, carried| Spec::oracle(oracles::Parted { rules, shards, width, carried });
+    let log = |max_cost| {
+        let build = move || {
+            let log = Log::builder(2, ns(10)).max_cost(max_cost).capacity(3).build().expect("valid");
+            Changes(Live::new(log).expect("valid"))
+        };
+        Subject::new(format!("live log 2/10 by {max_cost}"), build, parted(&[(2, 10)], 1, 1, false))
+    };
+    let shards = || {
+        let log = Log::builder(3, ns(10)).capacity(6).build_sharded(2).expect("valid");
+        Changes(Live::new(log).expect("valid"))
+    };
+    let counter = || {
+        let counter = Window::builder(2, ns(16)).buckets(2).coverage(Coverage::Textbook).window_max(ns(32));
+        Changes(Live::new(counter.build().expect("valid")).expect("valid"))
+    };
+    let by_rules = |noise: &mut Noise, asks: Asks, now: When| {
+        or_change(noise, asks, now, &[&[(1, 10)], &[(3, 10)], &[(2, 20)], &[(0, 10)], &[(3, 5), (2, 10)]])
+    };
+    let by_one_rule = |noise: &mut Noise, asks: Asks, now: When| {
+        or_change(noise, asks, now, &[&[(2, 10)], &[(6, 10)], &[(3, 5)], &[(0, 10)]])
+    };
+    let by_buckets = |noise: &mut Noise, asks: Asks, now: When| {
+        or_change(noise, asks, now, &[&[(1, 16)], &[(3, 16)], &[(2, 32)], &[(0, 8)]])
+    };
+    let by_rate = |noise: &mut Noise, asks: Asks, now: When| match (noise.below(6), now) {
+        (0, When::At(now)) => {
+            let rule = noise.pick(&[(1, 5), (1, 10), (1, 20)]);
+            reconfigure(&[rule, (1 + noise.below(2), now)])
+        }
+        _ => Asks::permit_or_look(noise, asks, now),
+    };
+    let asks = Asks { call: by_rules, cost_max: 2, ..Asks::permits(10, 10) };
+    vec![
+        (log(1), Asks { cost_max: 1, ..asks }),
+        // Not so far apart that times are carried.
+        (log(3), Asks { apart: 15, ..asks }),
+        (
+            Subject::new("live shards 3/10", shards, parted(&[(3, 10)], 2, 1, false)),
+            Asks { call: by_one_rule, by_clock: true, apart: 15, ..asks },
+        ),
+        (
+            Subject::new("live counter 2/16", counter, parted(&[(2, 16)], 1, 8, true)),
+            Asks { call: by_buckets, ..Asks::permits(8, 16) },
+        ),
+        (bucket(), Asks { call: by_rate, peeks: false, ..asks }),
+    ]
 }
 
 fn rates(models: &mut Vec<Model>) {

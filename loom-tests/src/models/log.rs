@@ -58,7 +58,7 @@ const HALF_SPAN: u64 = 16;
 pub(super) fn subjects() -> Vec<(Subject, Asks)> {
     let asks = |rules: Rules, cost_max, apart| {
         let window = rules.iter().map(|rule| rule.1).max().unwrap_or(0);
-        Asks { cost_max, peeks: true, refunds: false, apart, step: rules[0].1, window }
+        Asks { cost_max, apart, ..Asks::permits(rules[0].1, window) }
     };
     let mut subjects = Vec::new();
     for rules in [ONE, TWO, PAIR, TIGHT_FIRST] {

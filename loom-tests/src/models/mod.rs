@@ -61,7 +61,16 @@ pub fn all() -> Vec<Model> {
 
 /// Limiters for generated scenarios.
 pub(crate) fn subjects() -> Vec<(Subject, Asks)> {
-    log::subjects().into_iter().chain(counter::subjects()).chain(words::subjects()).collect()
+    let all = [
+        log::subjects,
+        counter::subjects,
+        words::subjects,
+        shards::subjects,
+        live::subjects,
+        layers::subjects,
+        keyed::subjects,
+    ];
+    all.iter().flat_map(|subjects| subjects()).collect()
 }
 
 /// A limiter to make models of.

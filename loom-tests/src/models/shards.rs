@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use tollgate::{Algorithm, Coverage, Log, Nanos, Shard, Sharded, Window};
-use tollgate_check::{Call, Limiter, Oracle, Question, Scenario, Spec, Verdict, acquire, peek};
+use tollgate_check::{Call, Limiter, Oracle, Question, Scenario, Spec, Verdict, When, acquire, peek};
 
 use super::{Model, Subject};
-use crate::oracles::Carried;
+use crate::{
+    deep::{Asks, Noise},
+    oracles::{Carried, Parted},
+};
 
 /// The form of the shards.
 #[derive(Clone, Copy)]
@@ -61,26 +64,55 @@ impl Oracle for Anywhere {
 
 /// So many permits in any 10 ns, in two shards, is one history.
 fn subject(form: Form, rules: &'static [(u64, u64)]) -> Subject {
-    let [(limit, window)] = *rules else { unreachable!("shards take one rule") };
-    let ns = Duration::from_nanos(window);
+    let [rule] = *rules else { unreachable!("shards take one rule") };
     let half_span = if matches!(form, Form::Counter) { 0 } else { u64::MAX };
-    let spec = Spec::oracle(Anywhere(Carried { rules, half_span }));
-    let name = |form| format!("shards 2 of {form} {limit}/{window}");
+    sharded(form, 2, rule, Spec::oracle(Anywhere(Carried { rules, half_span })))
+}
+
+fn sharded(form: Form, shards: usize, (limit, window): (u64, u64), spec: Spec) -> Subject {
+    let ns = Duration::from_nanos(window);
+    let name = |form| format!("shards {shards} of {form} {limit}/{window}");
     match form {
         Form::Unit => {
-            let build = move || Homed(Log::builder(limit, ns).max_cost(1).build_sharded(2).expect("valid"));
+            let build =
+                move || Homed(Log::builder(limit, ns).max_cost(1).build_sharded(shards).expect("valid"));
             Subject::new(name("log unit"), build, spec)
         }
         Form::Costs => {
-            let build = move || Homed(Log::builder(limit, ns).build_sharded(2).expect("valid"));
+            let build = move || Homed(Log::builder(limit, ns).build_sharded(shards).expect("valid"));
             Subject::new(name("log costs"), build, spec)
         }
         Form::Counter => {
             let counter = move || Window::builder(limit, ns).buckets(window).coverage(Coverage::Textbook);
-            let build = move || Homed(counter().build_sharded(2).expect("valid"));
+            let build = move || Homed(counter().build_sharded(shards).expect("valid"));
             Subject::new(name("counter"), build, spec)
         }
     }
+}
+
+/// For generated scenarios: by the clock, since with times that step back answers are not exact; costs as well.
+pub(super) fn subjects() -> Vec<(Subject, Asks)> {
+    let call = |noise: &mut Noise, asks: Asks, now: When| match Asks::permit_or_look(noise, asks, now) {
+        Call::Acquire { cost, now } => Call::Acquire { cost: 10 * noise.below(3) + cost, now },
+        look => look,
+    };
+    type Row = (Form, u64, &'static [(u64, u64)], u64);
+    let all: [Row; 7] = [
+        (Form::Unit, 2, &[(2, 10)], 1),
+        (Form::Unit, 2, &[(3, 10)], 1),
+        (Form::Unit, 3, &[(2, 10)], 1),
+        (Form::Costs, 2, &[(4, 10)], 2),
+        (Form::Costs, 3, &[(6, 10)], 2),
+        (Form::Counter, 2, &[(2, 10)], 1),
+        (Form::Counter, 3, &[(2, 10)], 1),
+    ];
+    let all = all.map(|(form, shards, rules, cost_max)| {
+        let carried = matches!(form, Form::Counter);
+        let spec = Spec::oracle(Parted { rules, shards, width: 1, carried });
+        let asks = Asks { call, cost_max, by_clock: true, ..Asks::permits(10, 10) };
+        (sharded(form, shards as usize, rules[0], spec), asks)
+    });
+    all.into()
 }
 
 pub(super) fn add(models: &mut Vec<Model>) {

@@ -7,7 +7,7 @@ use tollgate_check::{Scenario, Spec, acquire, acquire_by_clock, peek, refund};
 
 use super::{Model, Subject};
 use crate::{
-    deep::{ANY, Asks},
+    deep::Asks,
     limiters::{Hot, Queue, Told},
     oracles,
 };
@@ -57,7 +57,7 @@ fn queue() -> Subject {
 
 /// For generated scenarios.
 pub(super) fn subjects() -> Vec<(Subject, Asks)> {
-    let asks = Asks { cost_max: 2, peeks: false, refunds: false, apart: ANY, step: WINDOW, window: WINDOW };
+    let asks = Asks { cost_max: 2, peeks: false, ..Asks::permits(WINDOW, WINDOW) };
     let mut subjects: Vec<_> = hot().map(|subject| (subject, asks)).into();
     subjects.push((queue(), Asks { refunds: true, ..asks }));
     subjects

@@ -106,7 +106,7 @@ mod tests {
 
     fn outcomes(counter: &Counter, state: &State, now: u64, latest: u64) -> Vec<(Verdict, State)> {
         let call = acquire(1, now);
-        counter.outcomes(state, &Question { call: &call, now, latest }).unwrap()
+        counter.outcomes(state, &Question { call: &call, now, latest, overlapped: 0 }).unwrap()
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod tests {
         let mut verdicts = vec![];
         for &(cost, now) in calls {
             let call = acquire(cost, now);
-            let question = Question { call: &call, now, latest: now };
+            let question = Question { call: &call, now, latest: now, overlapped: 0 };
             let (verdict, next) = oracle.outcomes(&state, &question).unwrap().remove(0);
             state = next;
             verdicts.push(verdict);

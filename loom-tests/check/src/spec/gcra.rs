@@ -59,7 +59,8 @@ mod tests {
         let gcra = Gcra { limit: 2, window: 10, burst: 2 };
         let call = acquire(1, 100);
         let told = |tat| {
-            let outcomes = gcra.outcomes(&tat, &Question { call: &call, now: 100, latest: 115 });
+            let outcomes =
+                gcra.outcomes(&tat, &Question { call: &call, now: 100, latest: 115, overlapped: 0 });
             outcomes.unwrap().into_iter().map(|(verdict, _)| verdict).collect::<Vec<_>>()
         };
         let wait = |wait| Verdict::Refused { retry_after: Some(wait) };
@@ -75,8 +76,10 @@ mod tests {
         let mut tat = gcra.start();
         let mut ask = |cost, now| {
             let call = acquire(cost, now);
-            let (verdict, next) =
-                gcra.outcomes(&tat, &Question { call: &call, now, latest: now }).unwrap().remove(0);
+            let (verdict, next) = gcra
+                .outcomes(&tat, &Question { call: &call, now, latest: now, overlapped: 0 })
+                .unwrap()
+                .remove(0);
             tat = next;
             verdict
         };

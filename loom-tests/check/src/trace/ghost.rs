@@ -10,7 +10,7 @@ use super::{Access, Effect, Event, Op, Site, SiteOrder, Weakening, happens::Age}
 use crate::{
     engine::watch::Pulse,
     history::{MAIN, Record},
-    limiter::Call,
+    limiter::{Call, When},
     rt::thread,
     scenario::THREADS_MAX,
     search::{Broken, Property},
@@ -140,9 +140,12 @@ impl Ghost {
     pub(crate) fn begin(&mut self, thread: usize, call: Call, now: u64) {
         let index = self.records.len();
         self.events.push(Event::Begin(index));
-        let (began, knew) = (u32::MAX, None);
+        // It begins with its first step, or by reading the clock: so that whoever begins later carries no earlier time.
+        let begun = call.when() == Some(When::Clock);
+        let (began, knew) =
+            if begun { (self.moment(), Some(self.happens.before(thread))) } else { (u32::MAX, None) };
         self.records.push(Record { thread, call, now, answer: None, began, ended: None, knew, last: 0 });
-        self.open[thread] = Some((index, false));
+        self.open[thread] = Some((index, begun));
         self.steps_in_call[thread] = 0;
         self.waits_in_call[thread] = 0;
         self.old_in_call[thread] = 0;
