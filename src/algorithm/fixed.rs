@@ -18,18 +18,15 @@
 //! | I3 | a refusal stores nothing        | early return     | properties                              |
 //!
 //! # Linearization points
-//! L1 admission: the CAS that succeeds. L2 refusal, look: the read of the word judged.
+//! Admission and refusal: those of `one_word.rs`. L2 look: the read of the word.
 //!
 //! # Memory order
-//! | id | site               | order   | pairs with | because                                           |
-//! |----|--------------------|---------|------------|---------------------------------------------------|
-//! | O1 | first load, look   | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are in one total order         |
-//!
-//! Not promised: an admission orders none of the caller's own data.
+//! | id | site | order   | pairs with | because                                                                   |
+//! |----|------|---------|------------|---------------------------------------------------------------------------|
+//! | O1 | look | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
 //!
 //! # Progress
-//! Lock-free: a CAS beaten by another thread means that thread was admitted.
+//! Lock-free: `one_word.rs`.
 
 use core::{slice, time::Duration};
 
@@ -37,13 +34,14 @@ use super::{
     algorithm,
     config::{On, Parts, WithRules},
     epoch::Split,
+    one_word::OneWord,
 };
 use crate::{
     ConfigError, Nanos, Rule, Rules,
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, lost, word},
+    sync::{Relaxed, Word, word},
 };
 
 /// A fixed window counter: at most `limit` permits between two window edges.
@@ -165,8 +163,10 @@ impl FixedConfig {
         let index = self.split.newest(seen, now);
         (index, if index == seen { self.split.rest(state.0) } else { 0 })
     }
+}
 
-    /// The next state if `cost` more permits fit (I1).
+impl OneWord for FixedConfig {
+    // I1
     #[inline]
     fn admit(&self, state: State, cost: u64, now: Nanos) -> Option<State> {
         let (index, count) = self.judged(state, now);
@@ -212,29 +212,6 @@ impl Parts for FixedConfig {
 
 // === impl OnFixed ===
 
-impl OnFixed<'_> {
-    /// One attempt; the word as it is now if another caller got in between.
-    #[inline]
-    fn attempt(self, seen: State, cost: u64, now: Nanos) -> Result<bool, State> {
-        let Some(next) = self.admit(seen, cost, now) else { return Ok(false) };
-        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn contend(self, mut seen: State, cost: u64, now: Nanos) -> bool {
-        loop {
-            match self.attempt(seen, cost, now) {
-                Ok(admitted) => return admitted,
-                Err(newer) => {
-                    lost();
-                    seen = newer;
-                }
-            }
-        }
-    }
-}
-
 impl History for OnFixed<'_> {
     type Limits = FixedConfig;
     type Look<'a>
@@ -248,8 +225,7 @@ impl History for OnFixed<'_> {
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let seen = self.state.head().load(Relaxed); // O1, L2
-        self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
+        self.swap(cost, now)
     }
 
     fn look(&self, now: Nanos) -> FixedLook {

@@ -6,6 +6,7 @@ mod epoch;
 mod fixed;
 mod gcra;
 mod log;
+mod one_word;
 mod pacing;
 mod permit;
 #[cfg(not(tollgate_loom))]

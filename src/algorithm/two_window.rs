@@ -31,18 +31,15 @@
 //!   a cost of `L` is refused until `2 W`.
 //!
 //! # Linearization points
-//! L1 admission: the CAS that succeeds. L2 refusal, look: the read of the word judged.
+//! Admission and refusal: those of `one_word.rs`. L2 look: the read of the word.
 //!
 //! # Memory order
-//! | id | site               | order   | pairs with | because                                           |
-//! |----|--------------------|---------|------------|---------------------------------------------------|
-//! | O1 | first load, look   | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
-//! | O2 | CAS, both outcomes | Relaxed | none       | updates of one word are in one total order         |
-//!
-//! Not promised: an admission orders none of the caller's own data.
+//! | id | site | order   | pairs with | because                                                                   |
+//! |----|------|---------|------------|---------------------------------------------------------------------------|
+//! | O1 | look | Relaxed | none       | the word is the whole state; coherence shows what happened before the call |
 //!
 //! # Progress
-//! Lock-free: a CAS beaten by another thread means that thread was admitted.
+//! Lock-free: `one_word.rs`.
 
 use core::{
     num::{NonZeroU64, NonZeroU128},
@@ -54,13 +51,14 @@ use super::{
     algorithm,
     config::{On, Parts, WithRules},
     epoch::Split,
+    one_word::OneWord,
 };
 use crate::{
     ConfigError, Nanos, Rule, Rules,
     block::Inline,
     decision::{History, Limits, Look},
     live::Settings,
-    sync::{Relaxed, Word, lost, word},
+    sync::{Relaxed, Word, word},
 };
 
 /// A weighted two-window counter: this window's count, plus the previous one's by the share still in view.
@@ -203,8 +201,15 @@ impl TwoWindowConfig {
         let (width, at) = (split.width(), now.max(split.start_of(index)));
         TwoWindowLook { at, index, prev, cur, width, left: width.get() - split.elapsed(index, now) }
     }
+}
 
-    /// The next state if `cost` more permits fit (I1).
+#[inline]
+fn wide(a: u64, b: u64) -> u128 {
+    u128::from(a) * u128::from(b)
+}
+
+impl OneWord for TwoWindowConfig {
+    // I1
     #[inline]
     fn admit(&self, state: State, cost: u64, now: Nanos) -> Option<State> {
         let seen = self.judged(state, now);
@@ -217,11 +222,6 @@ impl TwoWindowConfig {
         let rest = seen.prev << self.half as u32 | (seen.cur + cost);
         fits.then(|| State(self.split.pack(seen.index, rest)))
     }
-}
-
-#[inline]
-fn wide(a: u64, b: u64) -> u128 {
-    u128::from(a) * u128::from(b)
 }
 
 impl WithRules for TwoWindowConfig {
@@ -262,29 +262,6 @@ impl Parts for TwoWindowConfig {
 
 // === impl OnTwoWindow ===
 
-impl OnTwoWindow<'_> {
-    /// One attempt; the word as it is now if another caller got in between.
-    #[inline]
-    fn attempt(self, seen: State, cost: u64, now: Nanos) -> Result<bool, State> {
-        let Some(next) = self.admit(seen, cost, now) else { return Ok(false) };
-        self.state.head().compare_exchange(seen, next, Relaxed, Relaxed).map(|_| true) // O2, L1, L2
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn contend(self, mut seen: State, cost: u64, now: Nanos) -> bool {
-        loop {
-            match self.attempt(seen, cost, now) {
-                Ok(admitted) => return admitted,
-                Err(newer) => {
-                    lost();
-                    seen = newer;
-                }
-            }
-        }
-    }
-}
-
 impl History for OnTwoWindow<'_> {
     type Limits = TwoWindowConfig;
     type Look<'a>
@@ -298,8 +275,7 @@ impl History for OnTwoWindow<'_> {
 
     #[inline]
     fn take(&self, cost: u64, now: Nanos) -> bool {
-        let seen = self.state.head().load(Relaxed); // O1, L2
-        self.attempt(seen, cost, now).unwrap_or_else(|seen| self.contend(seen, cost, now))
+        self.swap(cost, now)
     }
 
     fn look(&self, now: Nanos) -> TwoWindowLook {
