@@ -35,7 +35,7 @@ WINDOW, GCRA, FIXED, TWO, ONE_WORD, PACING = (
     f"src/algorithm/{f}.rs" for f in ("window", "gcra", "fixed", "two_window", "one_word", "pacing"))
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
 SHARDS, LIVE, RATES = "src/shard/mod.rs", "src/live.rs", "src/algorithm/gcra/live.rs"
-LAYERS = "src/layers.rs"
+LAYERS, WAITING = "src/layers.rs", "src/waiting.rs"
 KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
 
 
@@ -351,9 +351,30 @@ MUTANTS = [
     ("keyed: the lock is given back before the state is asked", "keyed", KEYED, [(
         "let answer = ask(&*shard.states, place, now); // L1",
         "drop(shard);\n            shard = table.shard(hash);\n            let answer = ask(&*shard.states, place, now);")], DIES),
+    ("keyed: who is kept is forgiven", "keyed", KEYED, [(".filter(|(place, key)| !keep(", ".filter(|(place, key)| keep(")], DIES),
+    ("keyed: forgiven by half", "keyed", KEYED, [(
+        "forgiven.into_iter().map(", "forgiven.into_iter().skip(1).map(")], DIES),
+    ("keyed: nobody is removed", "keyed", KEYED, [(
+        "let gone = shard.find(hash, key).and_then(|place| shard.free(place, hash));",
+        "let gone = shard.find(hash, key).and_then(|place| shard.free(place, !hash));")], DIES),
     ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
         "            match shard.room(now,", "            drop(shard);\n            shard = table.shard(hash);\n            match shard.room(now,")],
      DIES),
+    # --- seats for those who wait
+    ("waiting: check, then sit", "waiting", WAITING, [(
+        "match self.seats.compare_exchange(taken, taken + 1, Relaxed, Relaxed) {",
+        "self.seats.store(taken + 1, Relaxed);\n            match Ok::<u64, u64>(taken) {")], DIES),
+    ("waiting: a seat too many", "waiting", WAITING, [(
+        "if taken >= self.waiters_max {", "if taken > self.waiters_max {")], DIES),
+    ("waiting: a seat is kept", "waiting", WAITING, [(
+        "self.0.compare_exchange(taken, taken - 1, Relaxed, Relaxed)",
+        "self.0.compare_exchange(taken, taken, Relaxed, Relaxed)")], DIES),
+    ("waiting: whoever stands up stores", "waiting", WAITING, [(
+        "while let Err(other) = self.0.compare_exchange(taken, taken - 1, Relaxed, Relaxed) {",
+        "self.0.store(taken - 1, Relaxed);\n        while let Err(other) = Ok::<u64, u64>(taken) {")], DIES),
+    ("waiting: a seat for each sleep", "waiting", WAITING, [(
+        "                    if seat.is_none() {\n                        seat = Some(self.sit()?);\n                    }\n                    self.timer.block(span);",
+        "                    core::mem::forget(seat.replace(self.sit()?));\n                    self.timer.block(span);")], DIES),
     # --- permits given back
     ("given back: to any bucket", "given back", WINDOW, [(
         "self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);", "true;")], DIES),

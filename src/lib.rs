@@ -65,7 +65,6 @@ pub mod shared;
 mod statistics;
 mod sync;
 mod time;
-#[cfg(feature = "std")]
 mod waiting;
 
 pub use algorithm::{
@@ -91,10 +90,11 @@ pub use shard::ShardedCounter;
 pub use shard::{Parted, Shard, Sharded};
 pub use statistics::{Counted, Statistics};
 pub use time::Nanos;
+#[cfg(feature = "std")]
+pub use waiting::Thread;
 #[cfg(feature = "tokio")]
 pub use waiting::Tokio;
-#[cfg(feature = "std")]
-pub use waiting::{Block, Thread, Timer, WaitError, Waiting};
+pub use waiting::{Block, Timer, WaitError, Waiting};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -6,27 +6,75 @@
 //! moment it does, and those behind it lose nothing.
 //!
 //! # Invariants
-//! | id | always                                                              | kept by         |
-//! |----|---------------------------------------------------------------------|-----------------|
-//! | I1 | `seats` is the number of `Seat`s that live, at most `waiters_max`    | `Seat`          |
-//! | I2 | permits are taken in the call that tells so, by nothing else          | `Waiting::ask`  |
+//! | id | always                                                              | kept by         | checked by       |
+//! |----|---------------------------------------------------------------------|-----------------|------------------|
+//! | I1 | `seats` is the number of `Seat`s that live, at most `waiters_max`    | `Seat`          | models *waiting* |
+//! | I2 | permits are taken in the call that tells so, by nothing else          | `Waiting::ask`  | models *waiting*, `f050` |
 //!
 //! # Memory order
 //! | id | site                  | order   | pairs with | because                                     |
 //! |----|-----------------------|---------|------------|---------------------------------------------|
-//! | O1 | loads of both counts  | Relaxed | none       | only the number changed by O2               |
-//! | O2 | CAS of both counts    | Relaxed | none       | nothing is published: a count, and no more  |
+//! | O1 | `seats`, load         | Relaxed | none       | only the number changed by O2               |
+//! | O2 | `seats`, CAS          | Relaxed | none       | nothing is published: a count, and no more  |
+//! | O3 | `draws`, addition     | Relaxed | none       | each number is drawn once, in whatever order |
 //!
 //! # Progress
 //! Waiters wait. Each asks again at most as often as its limiter refuses it; none is sure to be admitted before another.
 
 use core::{fmt, future::Future, time::Duration};
-use std::hash::{BuildHasher, RandomState};
 
 use crate::{
     Clock, Denied, Layer, Nanos, Quota,
     sync::{Relaxed, Word},
 };
+use jitter::Jitter;
+
+/// How much longer waiters sleep than they must.
+#[cfg(feature = "std")]
+mod jitter {
+    use std::hash::{BuildHasher, RandomState};
+
+    use super::{Nanos, Relaxed, Word};
+
+    pub(super) struct Jitter {
+        below: Nanos,
+        seed: RandomState,
+        draws: Word<u64>,
+    }
+
+    impl Jitter {
+        pub(super) fn new(below: Nanos) -> Self {
+            Self { below, seed: RandomState::new(), draws: Word::new(0) }
+        }
+
+        /// A random span below the jitter.
+        pub(super) fn draw(&self) -> Nanos {
+            if self.below == Nanos::ZERO {
+                return Nanos::ZERO;
+            }
+            let drawn = self.draws.fetch_add(1, Relaxed); // O3
+            Nanos::from_nanos(self.seed.hash_one(drawn) % self.below.as_nanos())
+        }
+    }
+}
+
+/// Without std there is no source of randomness.
+#[cfg(not(feature = "std"))]
+mod jitter {
+    use super::Nanos;
+
+    pub(super) struct Jitter;
+
+    impl Jitter {
+        pub(super) fn new(_below: Nanos) -> Self {
+            Self
+        }
+
+        pub(super) fn draw(&self) -> Nanos {
+            Nanos::ZERO
+        }
+    }
+}
 
 /// How to sleep without blocking the thread: what an executor offers.
 ///
@@ -55,7 +103,8 @@ pub trait Block {
     fn block(&self, span: Duration);
 }
 
-/// Blocks the thread: [`std::thread::sleep`].
+/// Blocks the thread: `std::thread::sleep`.
+#[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thread;
 
@@ -76,6 +125,7 @@ pub struct Tokio;
 ///
 /// # Examples
 /// ```
+/// # #[cfg(feature = "std")] {
 /// use std::time::Duration;
 /// use tollgate::{Gcra, Precise, Waiting};
 ///
@@ -84,6 +134,7 @@ pub struct Tokio;
 /// for _ in 0..3 {
 ///     waiting.acquire_timeout(&bucket, 1, Duration::from_secs(60))?;
 /// }
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Waiting<C, T> {
@@ -91,9 +142,7 @@ pub struct Waiting<C, T> {
     timer: T,
     waiters_max: u64,
     seats: Word<u64>,
-    jitter: Nanos,
-    seed: RandomState,
-    draws: Word<u64>,
+    jitter: Jitter,
 }
 
 /// Why a wait ended without a permit. Nothing was taken.
@@ -116,6 +165,7 @@ struct Seat<'a>(&'a Word<u64>);
 
 // === impl Timer, Block ===
 
+#[cfg(feature = "std")]
 impl Block for Thread {
     fn block(&self, span: Duration) {
         std::thread::sleep(span);
@@ -131,6 +181,7 @@ impl Timer for Tokio {
 
 // === impl Waiting ===
 
+#[cfg(feature = "std")]
 impl<C: Clock> Waiting<C, Thread> {
     /// For callers that block their thread.
     pub fn blocking(clock: C) -> Self {
@@ -141,15 +192,7 @@ impl<C: Clock> Waiting<C, Thread> {
 impl<C: Clock, T> Waiting<C, T> {
     /// For callers that sleep by `timer`, any number of them.
     pub fn new(clock: C, timer: T) -> Self {
-        Self {
-            clock,
-            timer,
-            waiters_max: u64::MAX,
-            seats: Word::new(0),
-            jitter: Nanos::ZERO,
-            seed: RandomState::new(),
-            draws: Word::new(0),
-        }
+        Self { clock, timer, waiters_max: u64::MAX, seats: Word::new(0), jitter: Jitter::new(Nanos::ZERO) }
     }
 
     /// Lets at most so many callers wait at once; one more is told [`WaitError::Crowded`]. Those who need not wait pass.
@@ -159,10 +202,11 @@ impl<C: Clock, T> Waiting<C, T> {
         self
     }
 
-    /// Makes each sleep longer by a random span below `jitter`.
+    /// Makes each sleep longer by a random span below `jitter`. Needs `std`, for the randomness.
+    #[cfg(feature = "std")]
     #[must_use]
     pub fn jitter(mut self, jitter: Duration) -> Self {
-        self.jitter = jitter.into();
+        self.jitter = Jitter::new(jitter.into());
         self
     }
 
@@ -184,22 +228,8 @@ impl<C: Clock, T> Waiting<C, T> {
             return Err(WaitError::Timeout(denied));
         }
         // Not beyond the deadline, at which it is worth a last question.
-        let until = (due + self.draw()).min(deadline);
+        let until = (due + self.jitter.draw()).min(deadline);
         Ok(Asked::Sleep((until - now).into()))
-    }
-
-    /// A random span below the jitter.
-    fn draw(&self) -> Nanos {
-        let below = self.jitter.as_nanos();
-        if below == 0 {
-            return Nanos::ZERO;
-        }
-        let mut drawn = self.draws.load(Relaxed); // O1
-        // Lock-free: a round is lost only to another draw.
-        while let Err(other) = self.draws.compare_exchange(drawn, drawn.wrapping_add(1), Relaxed, Relaxed) {
-            drawn = other; // O2
-        }
-        Nanos::from_nanos(self.seed.hash_one(drawn) % below)
     }
 
     fn sit(&self) -> Result<Seat<'_>, WaitError> {
@@ -335,10 +365,10 @@ impl<C: Clock, T: Block> Waiting<C, T> {
 
 impl<C: fmt::Debug, T: fmt::Debug> fmt::Debug for Waiting<C, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clock, timer, waiters_max, jitter, .. } = self;
+        let Self { clock, timer, waiters_max, .. } = self;
         let mut debug = f.debug_struct("Waiting");
-        debug.field("clock", clock).field("timer", timer);
-        debug.field("waiters_max", waiters_max).field("jitter", jitter).finish_non_exhaustive()
+        debug.field("clock", clock).field("timer", timer).field("waiters_max", waiters_max);
+        debug.finish_non_exhaustive()
     }
 }
 

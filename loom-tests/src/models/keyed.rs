@@ -44,7 +44,6 @@ impl Limiter for ByKey {
             }
             key => self.keyed.try_acquire_at(&key, 1, at),
         };
-        assert!(self.keyed.len() as u64 <= self.keyed.capacity());
         Verdict::yes_or_no(answer)
     }
 

@@ -11,6 +11,7 @@ mod log;
 mod shards;
 #[cfg(tollgate_loom)]
 mod shared;
+mod waiting;
 mod words;
 
 use crate::deep::Asks;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<Model> {
     layers::add(&mut models);
     keyed::add(&mut models);
     give_back::add(&mut models);
+    waiting::add(&mut models);
     words::add(&mut models);
     locked::add(&mut models);
     shards::add(&mut models);
