@@ -460,8 +460,9 @@ impl Handle {
     #[inline(never)]
     fn try_other(self, cost: u64, now: Nanos) -> bool {
         self.ask(|it| {
+            let lost = crate::stats::lost_before(self);
             let admitted = it.try_acquire_at(cost, now);
-            crate::stats::count_bare(self, it, cost, now, admitted);
+            crate::stats::count_bare(self, it, cost, now, lost, admitted);
             admitted
         })
         .unwrap_or(false)

@@ -48,7 +48,8 @@ AT(tollgate_stats_t, refused, 16);
 AT(tollgate_stats_t, clock_regressions, 24);
 AT(tollgate_stats_t, permits, 32);
 AT(tollgate_stats_t, refused_by, 40);
-AT(tollgate_stats_t, reserved, 104);
+AT(tollgate_stats_t, contention_retries, 104);
+AT(tollgate_stats_t, reserved, 112);
 
 IS(algorithms, TOLLGATE_LOG == 1 && TOLLGATE_WINDOW == 2 && TOLLGATE_FIXED == 3 && TOLLGATE_TWO_WINDOW == 4 &&
                    TOLLGATE_GCRA == 5 && TOLLGATE_TOKEN_BUCKET == 5 && TOLLGATE_LEAKY_BUCKET == 5 &&
