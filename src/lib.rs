@@ -35,8 +35,8 @@
 //! ```
 //!
 //! # Features
-//! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`]. Without it the crate is `no_std` and
-//! needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `shared`: one limiter for many processes (Linux).
+//! `std` (default): the clocks that read real time, [`Precise`] and [`Coarse`], and the jitter of [`Waiting`]. Without it the
+//! crate is `no_std` and needs `alloc`. `keyed` (default): [`Keyed`], a limiter for each key. `shared`: one limiter for many processes (Linux).
 //! `tokio`: its timer, for [`Waiting`]. `metrics`: the counts of a [`Counted`] limiter for the recorder of the `metrics`
 //! crate.
 #![no_std]
@@ -89,6 +89,7 @@ pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
 pub use shard::ShardedCounter;
 pub use shard::{Parted, Shard, Sharded};
 pub use statistics::{Counted, Statistics};
+pub use sync::contention_retries;
 pub use time::Nanos;
 #[cfg(feature = "std")]
 pub use waiting::Thread;

@@ -27,7 +27,7 @@ use crate::Keyed;
 use crate::{
     Algorithm, Decision, Denied, Nanos, RULES_MAX, Reason, Rules,
     shard::{ByThread, Home},
-    sync::{Relaxed, Word, lost_so_far},
+    sync::{Relaxed, Word, contention_retries},
 };
 
 /// Lines of counts when not told otherwise.
@@ -144,7 +144,7 @@ impl<A> Counted<A> {
         is_one_rule: impl FnOnce() -> bool,
         peek: impl FnOnce() -> Decision,
     ) -> bool {
-        let lost = lost_so_far();
+        let lost = contention_retries();
         let admitted = take();
         let line = self.line();
         line.came(now, lost);
@@ -164,7 +164,7 @@ impl<A> Counted<A> {
 
     /// Counts what `check` answers.
     fn count_checked(&self, cost: u64, now: Nanos, check: impl FnOnce() -> Decision) -> Decision {
-        let lost = lost_so_far();
+        let lost = contention_retries();
         let decision = check();
         let line = self.line();
         line.came(now, lost);
@@ -270,7 +270,7 @@ impl Line {
     /// Notes the time of a call, and what its thread has lost since.
     #[inline]
     fn came(&self, now: Nanos, lost: u64) {
-        let lost = lost_so_far().wrapping_sub(lost);
+        let lost = contention_retries().wrapping_sub(lost);
         if lost > 0 {
             count(&self.contention_retries, lost);
         }

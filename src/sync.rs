@@ -11,7 +11,8 @@ pub(crate) use core::sync::atomic::Ordering::AcqRel;
 pub(crate) use core::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 mod contention;
-pub(crate) use contention::{Retries, lost, lost_so_far};
+pub use contention::contention_retries;
+pub(crate) use contention::{Retries, lost};
 mod lock;
 pub(crate) use lock::{Guard, Lock};
 

@@ -472,8 +472,9 @@ impl Handle {
             return unsafe { &*far }.try_acquire_at(cost, now);
         }
         self.ask(|it| {
+            let lost = crate::stats::lost_before(self);
             let admitted = it.try_acquire_at(cost, now);
-            crate::stats::count_bare(self, it, cost, now, admitted);
+            crate::stats::count_bare(self, it, cost, now, lost, admitted);
             admitted
         })
         .unwrap_or(false)

@@ -220,13 +220,14 @@ unsafe fn answer(
     code((|| {
         let handle = Handle::of(limiter).ok_or(TOLLGATE_E_NULL)?;
         let now = time(passed, || clock::now(handle))?;
+        let lost = stats::lost_before(handle);
         let decision = handle.ask(|it| match ask {
             Ask::Check => it.check_at(n, now),
             Ask::Peek => it.peek_at(n, now),
         });
         let decision = decision.ok_or(TOLLGATE_E_CORRUPT)?;
         if ask == Ask::Check {
-            stats::count(handle, n, now, decision.as_ref().err());
+            stats::count(handle, n, now, lost, decision.as_ref().err());
         }
         if !out.is_null() {
             // SAFETY: the contract of this function.
@@ -243,8 +244,9 @@ unsafe fn reserve(limiter: *mut tollgate_limiter_t, n: u64, passed: Option<u64>,
         let handle = Handle::of(limiter).filter(|_| !wait_ns.is_null()).ok_or(TOLLGATE_E_NULL)?;
         let queue = handle.pacing().ok_or(TOLLGATE_E_UNSUPPORTED)?;
         let now = time(passed, || clock::now(handle))?;
+        let lost = stats::lost_before(handle);
         let place = queue.reserve_at(n, now);
-        stats::count(handle, n, now, place.as_ref().err());
+        stats::count(handle, n, now, lost, place.as_ref().err());
         let (wait, outcome) = match place {
             Ok(place) => (Some(place.wait()), Ok(())),
             Err(denied) => (denied.retry_after(), outcome(&Err(denied))),

@@ -302,7 +302,8 @@ pub unsafe extern "C" fn tollgate_keyed_usage_at(
     })())
 }
 
-/// Forgives a key of a class: forgets its history. Whether it had one; false for whatever is wrong.
+/// Forgives a key of a class: forgets its history. Whether it had one; false for whatever is wrong. To forgive all keys that have
+/// used too much, take them from `tollgate_keyed_busiest_at`: no call here walks over keys with a callback.
 ///
 /// Thread-safe.   Takes a lock: see `tollgate_keyed_t`.   Allocates: never.   Since ABI 0.
 #[unsafe(no_mangle)]

@@ -7,7 +7,7 @@
 
 use core::{ffi::c_int, sync::atomic::Ordering::Relaxed};
 
-use tollgate::{Algorithm, Decision, Denied, Nanos, Reason};
+use tollgate::{Algorithm, Decision, Denied, Nanos, Reason, contention_retries};
 
 use crate::{
     config::TOLLGATE_MAX_RULES,
@@ -37,8 +37,11 @@ pub struct tollgate_stats_t {
     pub permits: u64,
     /// Calls that each rule refused, a cost above its limit among them. What these lack of `refused` was above the largest cost.
     pub refused_by: [u64; TOLLGATE_MAX_RULES],
+    /// Tries that calls lost to another caller, and made again: what contention costs. 0 in a library built without std, which has no
+    /// way to count them.
+    pub contention_retries: u64,
     /// 0.
-    pub reserved: [u64; 3],
+    pub reserved: [u64; 2],
 }
 
 const _: () = assert!(size_of::<tollgate_stats_t>() == TOLLGATE_STATS_SIZE as usize);
@@ -50,8 +53,9 @@ const REGRESSIONS: usize = 2;
 const PERMITS: usize = 3;
 const REFUSED_BY: usize = 4;
 const NEWEST: usize = REFUSED_BY + TOLLGATE_MAX_RULES;
+const RETRIES: usize = NEWEST + 1;
 
-const _: () = assert!(8 * (NEWEST + 1) <= crate::handle::ALIGN);
+const _: () = assert!(8 * (RETRIES + 1) <= crate::handle::ALIGN);
 
 /// Tells what was counted. Set `out->struct_size` before.
 ///
@@ -85,7 +89,8 @@ pub unsafe extern "C" fn tollgate_stats(
             clock_regressions: count(REGRESSIONS),
             permits: count(PERMITS),
             refused_by: core::array::from_fn(|rule| count(REFUSED_BY + rule)),
-            reserved: [0; 3],
+            contention_retries: count(RETRIES),
+            reserved: [0; 2],
         };
         // SAFETY: the contract of this function.
         unsafe { out.write(stats) };
@@ -100,15 +105,27 @@ fn sum(handle: Handle, index: usize) -> u64 {
     (0..handle.stats_lines()).fold(0, |sum: u64, line| sum.wrapping_add(of(line)))
 }
 
+/// What the calling thread has lost before a call, for whoever counts it afterwards.
+pub(crate) fn lost_before(handle: Handle) -> u64 {
+    if handle.counts() { contention_retries() } else { 0 }
+}
+
 /// Counts a call that was decided, if the limiter counts.
-pub(crate) fn count(handle: Handle, cost: u64, now: Nanos, denied: Option<&Denied>) {
+pub(crate) fn count(handle: Handle, cost: u64, now: Nanos, lost_before: u64, denied: Option<&Denied>) {
     if handle.counts() {
-        add(handle, cost, now, denied.map(refusing));
+        add(handle, cost, now, lost_before, denied.map(refusing));
     }
 }
 
 /// Counts a call of which only the outcome is known: the rule that refused is looked for.
-pub(crate) fn count_bare(handle: Handle, it: &dyn Algorithm, cost: u64, now: Nanos, admitted: bool) {
+pub(crate) fn count_bare(
+    handle: Handle,
+    it: &dyn Algorithm,
+    cost: u64,
+    now: Nanos,
+    lost_before: u64,
+    admitted: bool,
+) {
     if !handle.counts() {
         return;
     }
@@ -121,7 +138,7 @@ pub(crate) fn count_bare(handle: Handle, it: &dyn Algorithm, cost: u64, now: Nan
             Decision::Err(denied) => refusing(&denied),
         })
     };
-    add(handle, cost, now, refused);
+    add(handle, cost, now, lost_before, refused);
 }
 
 /// The rule that refused; none if the cost is above the largest.
@@ -133,7 +150,7 @@ fn refusing(denied: &Denied) -> Option<usize> {
 }
 
 /// Counts a call, and who refused it.
-fn add(handle: Handle, cost: u64, now: Nanos, refused: Option<Option<usize>>) {
+fn add(handle: Handle, cost: u64, now: Nanos, lost_before: u64, refused: Option<Option<usize>>) {
     if cost == 0 || !now.in_range() {
         return;
     }
@@ -150,6 +167,10 @@ fn add(handle: Handle, cost: u64, now: Nanos, refused: Option<Option<usize>>) {
                 add(REFUSED_BY + rule, 1);
             }
         }
+    }
+    let lost = contention_retries().wrapping_sub(lost_before);
+    if lost > 0 {
+        add(RETRIES, lost);
     }
     let newest = handle.stats_word(line, NEWEST).fetch_max(now.as_nanos(), Relaxed); // O1
     if newest > now.as_nanos() {

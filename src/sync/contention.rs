@@ -30,9 +30,24 @@ pub(crate) fn lost() {
     LOST.set(LOST.get().wrapping_add(1));
 }
 
-/// How often the calling thread lost so far.
+/// How often the calling thread has lost to another caller so far, in whatever limiter, and tried again: what contention costs. The
+/// difference of two readings is that of the calls between them. It wraps, and is always 0 without `std`.
+///
+/// A [`Counted`](crate::Counted) limiter adds it up over all threads.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Algorithm, Log, Nanos, contention_retries};
+///
+/// let log = Log::builder(2, Duration::from_secs(1)).build()?;
+/// let before = contention_retries();
+/// log.try_acquire_at(1, Nanos::ZERO);
+/// assert_eq!(contention_retries().wrapping_sub(before), 0); // Nobody else called.
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
 #[inline]
-pub(crate) fn lost_so_far() -> u64 {
+pub fn contention_retries() -> u64 {
     #[cfg(feature = "std")]
     return LOST.get();
     #[cfg(not(feature = "std"))]

@@ -575,9 +575,14 @@ typedef struct tollgate_stats_t {
      */
     uint64_t refused_by[TOLLGATE_MAX_RULES];
     /**
+     * Tries that calls lost to another caller, and made again: what contention costs. 0 in a library built without std, which has no
+     * way to count them.
+     */
+    uint64_t contention_retries;
+    /**
      * 0.
      */
-    uint64_t reserved[3];
+    uint64_t reserved[2];
 } tollgate_stats_t;
 
 /**
@@ -1327,7 +1332,8 @@ int tollgate_keyed_usage_at(const struct tollgate_keyed_t *keyed,
 TOLLGATE_NOEXCEPT;
 
 /**
- * Forgives a key of a class: forgets its history. Whether it had one; false for whatever is wrong.
+ * Forgives a key of a class: forgets its history. Whether it had one; false for whatever is wrong. To forgive all keys that have
+ * used too much, take them from `tollgate_keyed_busiest_at`: no call here walks over keys with a callback.
  *
  * Thread-safe.   Takes a lock: see `tollgate_keyed_t`.   Allocates: never.   Since ABI 0.
  */

@@ -48,7 +48,8 @@ AT(tollgate_stats_t, refused, 16);
 AT(tollgate_stats_t, clock_regressions, 24);
 AT(tollgate_stats_t, permits, 32);
 AT(tollgate_stats_t, refused_by, 40);
-AT(tollgate_stats_t, reserved, 104);
+AT(tollgate_stats_t, contention_retries, 104);
+AT(tollgate_stats_t, reserved, 112);
 
 IS(shm_config_size, sizeof(tollgate_shm_config_t) == 72 && TOLLGATE_SHM_CONFIG_SIZE == 72);
 AT(tollgate_shm_config_t, struct_size, 0);

@@ -23,7 +23,7 @@ int main(void) {
     memset(&blank, 0x33, sizeof blank);
     decision = blank;
     uint64_t word = 7;
-    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 7, 7, 7, 7, {7}, {0, 0, 0}};
+    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 7, 7, 7, 7, {7}, 7, {0, 0}};
     EXPECT(!tollgate_try_acquire(NULL) && !tollgate_try_acquire_n(NULL, 0) && !tollgate_try_acquire_at(NULL, 0, 0));
     GIVES(TOLLGATE_E_NULL, tollgate_check(NULL, 0, &decision));
     GIVES(TOLLGATE_E_NULL, tollgate_check_at(NULL, 0, 0, &decision));

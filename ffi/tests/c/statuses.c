@@ -443,7 +443,7 @@ static void hot(void) {
 
 static void control(void *memory) {
     config_t config = of(TOLLGATE_LOG, 5), got;
-    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 0, 0, 0, 0, {0}, {0, 0, 0}};
+    tollgate_stats_t stats = {TOLLGATE_STATS_SIZE, 0, 0, 0, 0, 0, {0}, 0, {0, 0}};
     uint64_t used = 99, pair[2];
     got.struct_size = TOLLGATE_CONFIG_SIZE;
     LOOKED_FOR(tollgate_reset(it));
