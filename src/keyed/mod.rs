@@ -36,6 +36,7 @@
 //! thousands of new keys, which moves its words, some 30 KB at most. The limiter that keys without room share is lock-free if its algorithm is.
 
 mod address;
+mod places;
 mod shard;
 mod states;
 
@@ -55,20 +56,21 @@ use crate::{
     sync::{Guard, Lock},
 };
 pub use address::network_of;
+use places::Spot;
 use shard::{Room, Shard};
 use states::{Plan, States};
 
 /// Keys to a shard, where there are many: a little less than its index takes before it would double.
-const SHARD_KEYS: u64 = 6_800;
+const SHARD_KEYS: u64 = 16_000;
 /// Shards, where there are few keys, so that threads seldom meet.
 const SHARDS: u64 = 16;
 /// Keys to a shard at least, before there are more shards than one.
 const SHARD_KEYS_MIN: u64 = 64;
 
-/// A state that is never written.
-const BLANK: u32 = 0;
+/// The state that is never written.
+const BLANK: Spot<'_> = Spot { index: 0, word: None };
 /// The state that keys without room share.
-const SHARED: u32 = 1;
+const SHARED: Spot<'_> = Spot { index: 1, word: None };
 
 #[cfg(feature = "std")]
 type RandomState = std::hash::RandomState;
@@ -217,7 +219,7 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
     /// Takes `cost` permits of `key` at `now`, all or nothing. The cheapest call: yes or no.
     pub fn try_acquire_at(&self, key: &K, cost: u64, now: Nanos) -> bool {
         let Some(table) = self.table(key) else { return now.in_range() };
-        self.take(table, key, cost, now, |states, place, now| states.try_acquire_at(place, cost, now))
+        self.take(table, key, cost, now, |states, spot, now| states.try_acquire_at(spot, cost, now))
             .unwrap_or(false)
     }
 
@@ -227,7 +229,7 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
     /// [`Denied`], which changed nothing.
     pub fn check_at(&self, key: &K, cost: u64, now: Nanos) -> Decision {
         let Some(table) = self.table(key) else { return unlimited(now) };
-        self.take(table, key, cost, now, |states, place, now| states.check_at(place, cost, now))
+        self.take(table, key, cost, now, |states, spot, now| states.check_at(spot, cost, now))
             .unwrap_or_else(|retry_after| table.full(now, retry_after))
     }
 
@@ -240,8 +242,8 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         let Some(table) = self.table(key) else { return unlimited(now) };
         let hash = self.hasher.hash_one(key);
         let shard = table.shard(hash);
-        if let Some(place) = shard.find(hash, key) {
-            return shard.states.peek_at(place, cost, now);
+        if let Some((_, spot)) = shard.places.find(hash, key) {
+            return shard.states.peek_at(spot, cost, now);
         }
         if !table.is_ordinary(cost, now) {
             return table.spare.peek_at(BLANK, cost, now);
@@ -259,8 +261,8 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         let table = self.table(key)?;
         let hash = self.hasher.hash_one(key);
         let shard = table.shard(hash);
-        match shard.find(hash, key) {
-            Some(place) => shard.states.usage_at(place, rule, now),
+        match shard.places.find(hash, key) {
+            Some((_, spot)) => shard.states.usage_at(spot, rule, now),
             None => table.spare.usage_at(BLANK, rule, now),
         }
     }
@@ -293,7 +295,8 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         let Some(table) = self.table(key) else { return false };
         let hash = self.hasher.hash_one(key);
         let mut shard = table.shard(hash);
-        let gone = shard.find(hash, key).and_then(|place| shard.free(place, hash));
+        let gone =
+            shard.places.find(hash, key).map(|(place, _)| place).and_then(|place| shard.free(place, hash));
         drop(shard);
         gone.is_some()
     }
@@ -304,11 +307,12 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
     pub fn retain_at(&self, now: Nanos, mut keep: impl FnMut(&K, u64) -> bool) {
         for shard in self.shards() {
             let mut shard = shard.lock();
-            let used = |place| shard.states.usage_at(place, 0, now).unwrap_or(0);
-            let forgiven: Vec<(u32, u64)> = shard
+            let used = |spot| shard.states.usage_at(spot, 0, now).unwrap_or(0);
+            let forgiven: Vec<_> = shard
+                .places
                 .keys()
-                .filter(|(place, key)| !keep((*key).borrow(), used(*place)))
-                .map(|(place, key)| (place, self.hash(key)))
+                .filter(|(_, key, spot)| !keep((*key).borrow(), used(*spot)))
+                .map(|(place, key, _)| (place, self.hash(key)))
                 .collect();
             let gone: Vec<_> = forgiven.into_iter().map(|(place, hash)| shard.free(place, hash)).collect();
             drop(shard);
@@ -325,8 +329,8 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         let mut busiest: Vec<(K::Owned, u64)> = Vec::new();
         for shard in self.shards() {
             let shard = shard.lock();
-            for (place, key) in shard.keys() {
-                let used = shard.states.usage_at(place, 0, now).unwrap_or(0);
+            for (_, key, spot) in shard.places.keys() {
+                let used = shard.states.usage_at(spot, 0, now).unwrap_or(0);
                 let least = busiest.last().map_or(0, |&(_, least)| least);
                 if used > 0 && (busiest.len() < n || used > least) {
                     let at = busiest.partition_point(|&(_, other)| other >= used);
@@ -385,33 +389,50 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         key: &K,
         cost: u64,
         now: Nanos,
-        ask: impl Fn(&dyn States, u32, Nanos) -> R,
+        ask: impl Fn(&dyn States, Spot<'_>, Nanos) -> R,
     ) -> Result<R, Nanos> {
         if !now.in_range() {
             return Ok(ask(&*table.spare, BLANK, now));
         }
         let hash = self.hasher.hash_one(key);
         let mut shard = table.shard(hash);
-        // Dropped after the lock: to drop a key may take time.
-        let (answer, gone) = if let Some(place) = shard.find(hash, key) {
-            let answer = ask(&*shard.states, place, now); // L1
-            (answer, shard.step(now, |key| self.hash(key)).ok())
-        } else if !table.is_ordinary(cost, now) {
-            return Ok(ask(&*table.spare, BLANK, now)); // I3
-        } else {
-            match shard.room(now, |key| self.hash(key)) {
-                Room::At(place, gone) => {
-                    shard.insert(place, key.to_owned(), hash, |key| self.hash(key)); // I2
-                    let now = shard.admission_time(now);
-                    (ask(&*shard.states, place, now), gone) // L1
-                }
-                Room::Full(_) if table.when_full == WhenFull::Share => {
-                    drop(shard);
-                    return Ok(ask(&*table.spare, SHARED, now));
-                }
-                Room::Full(wait) => return Err(wait),
-            }
+        let Some((_, spot)) = shard.places.find(hash, key) else {
+            return self.take_new(table, shard, hash, key, cost, now, ask);
         };
+        let answer = ask(&*shard.states, spot, now); // L1
+        let gone = shard.sweep(now, |key| self.hash(key));
+        // Dropped after the lock: to drop a key may take time.
+        drop(shard);
+        drop(gone);
+        Ok(answer)
+    }
+
+    /// The same of a key that has no state.
+    #[inline(never)]
+    fn take_new<R>(
+        &self,
+        table: &Table<K::Owned>,
+        mut shard: Guard<'_, Shard<K::Owned>>,
+        hash: u64,
+        key: &K,
+        cost: u64,
+        now: Nanos,
+        ask: impl Fn(&dyn States, Spot<'_>, Nanos) -> R,
+    ) -> Result<R, Nanos> {
+        if !table.is_ordinary(cost, now) {
+            return Ok(ask(&*table.spare, BLANK, now)); // I3
+        }
+        let gone = match shard.room(now, |key| self.hash(key)) {
+            Room::Made(gone) => gone,
+            Room::Full(_) if table.when_full == WhenFull::Share => {
+                drop(shard);
+                return Ok(ask(&*table.spare, SHARED, now));
+            }
+            Room::Full(wait) => return Err(wait),
+        };
+        let (now, share) = (shard.admission_time(now), &mut *shard);
+        let spot = share.places.insert(hash, key.to_owned()); // I2
+        let answer = ask(&*share.states, spot, now); // L1
         drop(shard);
         drop(gone);
         Ok(answer)
