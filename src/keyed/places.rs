@@ -33,6 +33,9 @@ use crate::{ConfigError, algorithm::reserve, sync::Word};
 pub(super) const COLUMNS: usize = if cfg!(tollgate_loom) { 1 } else { 7 };
 /// The byte of the tags that counts.
 const PASSED: usize = 7;
+/// Bytes that a processor fetches at once.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
 /// One more place for each so many, so that rows are seldom passed.
 const SPARE: u32 = 12;
 
@@ -46,7 +49,7 @@ pub(super) struct Places<K> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     row: u32,
-    pub(super) column: u32,
+    column: u32,
 }
 
 /// Where a key's state lies: in this word, or among many at this index.
@@ -176,6 +179,10 @@ impl<K> Places<K> {
 impl Place {
     pub(super) const FIRST: Self = Self { row: 0, column: 0 };
 
+    pub(super) fn is_first_in_row(self) -> bool {
+        self.column == 0
+    }
+
     pub(super) fn last_in_row(self) -> Self {
         Self { column: COLUMNS as u32 - 1, ..self }
     }
@@ -201,12 +208,30 @@ fn home(hash: u64, rows: usize) -> usize {
 
 /// The tag of a hash, by bits that neither shard nor row use.
 fn tag(hash: u64) -> u8 {
-    ((hash >> 56) as u8).max(1)
+    (hash >> 56) as u8 | 1
+}
+
+/// Asks for the cache lines of a row at once, which come one after the other else: the line of a key's place is known when
+/// that of the tags is there. A hint; of rows that are many lines only the first and the last are asked for.
+#[inline(always)]
+fn ask_for<T>(rows: &[T], row: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(row) = rows.get(row) {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let first = (&raw const *row).cast::<i8>();
+        for byte in [0, LINE.min(size_of::<T>() - 1), size_of::<T>() - 1] {
+            // SAFETY: contract of `_mm_prefetch`: reads nothing, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(byte)) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (rows, row);
 }
 
 #[inline(always)]
 fn find<K, W: Beside>(rows: &[Row<K, W>], hash: u64, is: impl Fn(&K) -> bool) -> Option<(Place, Spot<'_>)> {
     let (mut row, tag) = (home(hash, rows.len()), tag(hash));
+    ask_for(rows, row);
     // All rows at most: no key lies further away than once round.
     for _ in 0..rows.len() {
         let at = &rows[row];
@@ -321,5 +346,73 @@ impl Beside for () {
     #[inline(always)]
     fn word(&self) -> Option<&Word<u64>> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashMap, rc::Rc};
+
+    use super::*;
+    use crate::sync::Relaxed;
+
+    /// A key that tells whether it was dropped.
+    struct Key(u64, #[expect(dead_code, reason = "its drop tells")] Rc<()>);
+
+    impl Borrow<u64> for Key {
+        fn borrow(&self) -> &u64 {
+            &self.0
+        }
+    }
+
+    /// Hashes that fall together: few rows, few tags.
+    fn hash(key: u64) -> u64 {
+        (key % 5) << 29 | (key % 3) << 57
+    }
+
+    fn passed<K>(places: &Places<K>) -> u32 {
+        with!(&places.rows, rows => rows.iter().map(|row| u32::from(row.tags[PASSED])).sum())
+    }
+
+    /// Keys come and go at random and are found wherever they are, each with the state that it left; nobody is dropped
+    /// twice, or not at all, and when all have gone no row remembers any.
+    #[test]
+    fn keys_are_found_while_others_come_and_go() {
+        for (room, stateful) in [(1, true), (7, false), (20, true), (84, true), (84, false)] {
+            let (mut places, mut held, mut random) =
+                (Places::<Key>::new(room, stateful).unwrap(), HashMap::new(), 1_u64);
+            let witness = Rc::new(());
+            for _ in 0..20_000 {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let key = (random >> 40) % 200;
+                let found = places.find(hash(key), &key).map(|(place, spot)| (place, spot.index));
+                assert_eq!(found, held.get(&key).copied(), "{key}");
+                if let Some((place, _)) = found {
+                    let (it, spot) = places.at(place).unwrap();
+                    assert_eq!(
+                        (it.0, spot.word.map(|word| word.load(Relaxed))),
+                        (key, stateful.then_some(key))
+                    );
+                    assert!(places.remove(place, hash(key)).is_some_and(|it| it.0 == key));
+                    held.remove(&key);
+                } else if held.len() < room as usize {
+                    let spot = places.insert(hash(key), Key(key, Rc::clone(&witness)));
+                    assert_eq!(spot.word.map(|word| word.load(Relaxed)), stateful.then_some(0));
+                    spot.word.inspect(|word| word.store(key, Relaxed));
+                    let (place, spot) = places.find(hash(key), &key).unwrap();
+                    held.insert(key, (place, spot.index));
+                }
+                assert_eq!((places.len() as usize, places.keys().count()), (held.len(), held.len()));
+                assert_eq!(Rc::strong_count(&witness), held.len() + 1);
+            }
+            for (key, (place, _)) in held.drain() {
+                assert!(places.remove(place, hash(key)).is_some());
+            }
+            assert_eq!((places.len(), passed(&places)), (0, 0));
+            places.insert(hash(1), Key(1, Rc::clone(&witness)));
+            drop(places);
+            assert_eq!(Rc::strong_count(&witness), 1);
+        }
     }
 }

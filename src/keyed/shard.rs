@@ -25,6 +25,8 @@ use crate::{ConfigError, Nanos};
 
 /// Places that one call looks at, where there is no room.
 const LOOKS: u32 = 16;
+/// Calls for which the hand rests after a row of keys in use: two for each of its places, but the one that looked at them.
+const REST: u32 = 2 * COLUMNS as u32 - 1;
 /// When to ask again, where all of those are free.
 const SOON: Nanos = Nanos::from_nanos(1);
 
@@ -34,8 +36,8 @@ pub(super) struct Shard<K> {
     pub(super) states: Box<dyn States>,
     slots: u32,
     hand: Place,
-    /// Places that the hand has to go to keep up with the calls.
-    owed: u32,
+    /// Calls in which the hand stays where it is.
+    rest: u32,
     floor: Nanos,
     /// Keys that the hand took a place from.
     evicted: u64,
@@ -57,7 +59,7 @@ impl<K> Shard<K> {
         let beside = plan.is_one_word();
         let places = Places::new(slots, beside)?;
         let states = Arc::clone(plan).states(if beside { 0 } else { places.count().into() })?;
-        Ok(Self { places, states, slots, hand: Place::FIRST, owed: 0, floor: Nanos::ZERO, evicted: 0 })
+        Ok(Self { places, states, slots, hand: Place::FIRST, rest: 0, floor: Nanos::ZERO, evicted: 0 })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -116,24 +118,30 @@ impl<K> Shard<K> {
         if self.is_roomy() { Room::Made(None) } else { Room::Full(soonest.unwrap_or(SOON)) }
     }
 
-    /// What each call adds to the hand's way: a place. The hand goes a row at a time, and stops where a key is idle, which
-    /// then leaves.
+    /// What a call does for the keys that are idle: the hand goes on in its row up to the first, which leaves. After a whole
+    /// row in use it rests.
     #[inline(always)]
     pub(super) fn sweep(&mut self, now: Nanos, hash: impl Fn(&K) -> u64) -> Option<K> {
-        self.owed += 1;
-        if self.owed < COLUMNS as u32 { None } else { self.sweep_row(now, hash) }
+        match self.rest.checked_sub(1) {
+            Some(rest) => {
+                self.rest = rest;
+                None
+            }
+            None => self.sweep_row(now, hash),
+        }
     }
 
-    /// The hand's way to the next idle key, which leaves, or to the end of its row.
     #[inline(never)]
     fn sweep_row(&mut self, now: Nanos, hash: impl Fn(&K) -> u64) -> Option<K> {
         let from = self.hand;
         let idle = self.places.first_in_row(from, |spot| self.states.is_idle(spot, now));
-        let idle = idle.map(|(place, key)| (place, hash(key)));
-        let last = idle.map_or(from.last_in_row(), |(place, _)| place);
-        self.hand = self.places.after(last);
-        self.owed -= 1 + last.column - from.column;
-        idle.and_then(|(place, hash)| self.evict(place, hash, now))
+        let Some((place, hash)) = idle.map(|(place, key)| (place, hash(key))) else {
+            self.hand = self.places.after(from.last_in_row());
+            self.rest = if from.is_first_in_row() { REST } else { 0 };
+            return None;
+        };
+        self.hand = self.places.after(place);
+        self.evict(place, hash, now)
     }
 
     /// Takes its place from a key whose history is empty (I3).

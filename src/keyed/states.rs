@@ -121,3 +121,49 @@ where
         self.states.bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::sync::Word;
+    use crate::{Fixed, Gcra, Log, TwoWindow, Window};
+
+    /// The short way to tell that a state is idle is the long one, before, at and after each end of its use.
+    #[test]
+    fn idle_is_when_nothing_is_left_to_wait_for() {
+        let ns = Duration::from_nanos;
+        let plans: [Arc<dyn Plan>; 6] = [
+            Arc::new(Gcra::builder(3, ns(10)).config().unwrap()),
+            Arc::new(Gcra::builder(7, ns(100)).burst(2).config().unwrap()),
+            Arc::new(Fixed::builder(3, ns(10)).config().unwrap()),
+            Arc::new(TwoWindow::builder(3, ns(10)).config().unwrap()),
+            Arc::new(Log::builder(3, ns(10)).config().unwrap()),
+            Arc::new(Window::builder(3, ns(10)).buckets(5).config().unwrap()),
+        ];
+        for plan in plans {
+            let word = Word::default();
+            let states = Arc::clone(&plan).states(1).unwrap();
+            let spot = Spot { index: 0, word: plan.is_one_word().then_some(&word) };
+            assert!(states.is_idle(spot, Nanos::ZERO));
+            let mut seen = [false; 2];
+            for (start, cost) in
+                [(40, 1), (41, 1), (70, 2), (200, 1)].map(|(t, cost)| (t, cost.min(states.ceiling())))
+            {
+                states.try_acquire_at(spot, cost, Nanos::from_nanos(start));
+                for now in (start - 30..start + 60).map(Nanos::from_nanos) {
+                    let idle = states.is_idle(spot, now);
+                    assert_eq!(
+                        idle,
+                        states.idle_after(spot, now) == Nanos::ZERO,
+                        "{:?} at {now:?}",
+                        states.rules()
+                    );
+                    seen[usize::from(idle)] = true;
+                }
+            }
+            assert_eq!(seen, [true; 2]);
+        }
+    }
+}

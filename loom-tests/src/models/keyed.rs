@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tollgate::{Keyed, KeyedBuilder, Log, Nanos, WhenFull};
+use tollgate::{Class, Gcra, Keyed, KeyedBuilder, Log, Nanos, WhenFull};
 use tollgate_check::{Call, Limiter, Scenario, Spec, Verdict, acquire};
 
 use super::{Model, Subject};
@@ -33,9 +33,8 @@ impl Keys {
     /// As `AUDIT`, however many were admitted.
     const AUDIT_ANY: u64 = 102;
 
-    fn new(keys: u64, when_full: WhenFull) -> Self {
-        let log = Log::builder(LIMIT, Duration::from_nanos(WINDOW)).max_cost(1).config().expect("valid");
-        let builder: KeyedBuilder<u64, Hasher> = Keyed::builder_with_hasher(log, keys, Hasher::default());
+    fn new(class: Class, keys: u64, when_full: WhenFull) -> Self {
+        let builder: KeyedBuilder<u64, Hasher> = Keyed::builder_with_hasher(class, keys, Hasher::default());
         Self { keyed: builder.when_full(when_full).build().expect("valid"), admitted: Mutex::default() }
     }
 }
@@ -66,10 +65,24 @@ impl Limiter for Keys {
     }
 }
 
+/// States apart from their keys.
+fn log() -> Class {
+    Log::builder(LIMIT, Duration::from_nanos(WINDOW)).max_cost(1).config().expect("valid").into()
+}
+
+/// States of one word, beside their keys; decides as the log.
+fn bucket() -> Class {
+    Gcra::builder(LIMIT, Duration::from_nanos(WINDOW)).config().expect("valid").into()
+}
+
 pub(super) fn add(models: &mut Vec<Model>) {
     let subject = |keys, when_full| {
         let name = format!("keyed {keys} {when_full:?}").to_lowercase();
-        Subject::new(name, move || Keys::new(keys, when_full), Spec::oracle(Asserts))
+        Subject::new(name, move || Keys::new(log(), keys, when_full), Spec::oracle(Asserts))
+    };
+    let words = |keys| {
+        let new = move || Keys::new(bucket(), keys, WhenFull::Refuse);
+        Subject::new(format!("keyed words {keys}"), new, Spec::oracle(Asserts))
     };
     let key = |key, now| acquire(key, now);
     let remove = |key| acquire(Keys::REMOVE, key);
@@ -122,6 +135,20 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([key(2, 6)])
                 .thread([key(3, 7)])
                 .after([key(1, 14), audit(2)]),
+        ),
+        words(1).model(
+            Scenario::new("a word is handed on clean")
+                .setup([key(1, 5)])
+                .thread([key(2, 15)])
+                .thread([key(1, 15)])
+                .after([key(1, 16), key(2, 16), audit(2)]),
+        ),
+        words(2).model(
+            Scenario::new("a key is found behind another that left")
+                .setup([key(1, 5), key(2, 6)])
+                .thread([remove(1), key(3, 7)])
+                .thread([key(2, 8)])
+                .after([key(2, 15), audit(3)]),
         ),
         two.model(
             Scenario::new("places change hands")
