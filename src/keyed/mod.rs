@@ -400,7 +400,10 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         let hash = self.hasher.hash_one(key);
         let mut shard = table.shard(hash);
         let Some((_, spot)) = shard.places.find(hash, key) else {
-            return self.take_new(table, shard, hash, key, cost, now, ask);
+            if !table.is_ordinary(cost, now) {
+                return Ok(ask(&*table.spare, BLANK, now)); // I3
+            }
+            return self.take_new(table, shard, hash, key, now, ask);
         };
         let answer = ask(&*shard.states, spot, now); // L1
         let gone = shard.sweep(now, |key| self.hash(key));
@@ -410,7 +413,7 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         Ok(answer)
     }
 
-    /// The same of a key that has no state.
+    /// The same of a key that has no state, for a cost that a new one would admit.
     #[inline(never)]
     fn take_new<R>(
         &self,
@@ -418,13 +421,9 @@ impl<K: ?Sized + Hash + Eq + ToOwned, S: BuildHasher> Keyed<K, S> {
         mut shard: Guard<'_, Shard<K::Owned>>,
         hash: u64,
         key: &K,
-        cost: u64,
         now: Nanos,
         ask: impl Fn(&dyn States, Spot<'_>, Nanos) -> R,
     ) -> Result<R, Nanos> {
-        if !table.is_ordinary(cost, now) {
-            return Ok(ask(&*table.spare, BLANK, now)); // I3
-        }
         let gone = match shard.room(now, |key| self.hash(key)) {
             Room::Made(gone) => gone,
             Room::Full(_) if table.when_full == WhenFull::Share => {
