@@ -36,7 +36,7 @@ WINDOW, GCRA, FIXED, TWO, ONE_WORD, PACING = (
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
 SHARDS, LIVE, RATES = "src/shard/mod.rs", "src/live.rs", "src/algorithm/gcra/live.rs"
 LAYERS, WAITING, PLACES = "src/layers.rs", "src/waiting.rs", "src/shared/table.rs"
-KEYED, SHARD = "src/keyed/mod.rs", "src/keyed/shard.rs"
+KEYED, SHARD, ROWS = "src/keyed/mod.rs", "src/keyed/shard.rs", "src/keyed/places.rs"
 
 
 # (name, models that are run, file, [(text, replacement)], what happens)
@@ -341,24 +341,35 @@ MUTANTS = [
     ("layers: the outer ones are not taken from", "layers", LAYERS, [(
         "self.0.iter().rev().all(", "self.0.iter().rev().take(1).all(")], DIES),
     # --- many keys
-    ("keyed: a key in use leaves", "keyed", SHARD, [("if wait > Nanos::ZERO {", "if false {")], DIES),
+    ("keyed: a key in use leaves", "keyed", SHARD, [("|spot| self.states.is_idle(spot, now)", "|_| true")], DIES),
+    ("keyed: a key in use makes room", "keyed", SHARD, [("if wait == Nanos::ZERO {", "if wait < Nanos::MAX {")], DIES),
+    ("keyed: a row that was passed does not count it", "keyed", ROWS, [(
+        "at.tags[PASSED].saturating_add(1); // I2", "at.tags[PASSED];")], DIES),
+    ("keyed: a word in place of a new one", "keyed", ROWS, [(
+        "let (_, beside) = at.places[column as usize].write((key, W::default())); // I3",
+        "let (_, beside) = at.places[column as usize].write((key, W::default()));\n"
+        "    if let Some(word) = beside.word() { word.store(15, crate::sync::Relaxed); }")], DIES),
     ("keyed: a late caller finds a new key", "keyed", SHARD, [("now.max(self.floor)", "now")], DIES),
     ("keyed: an older time is no reason to stay", "keyed", "src/decision.rs", [(
         "return look.at() - now + wait;", "return wait;")],
      LIVES("a newest admission later than now is in its window still, so that the wait is not zero")),
     ("keyed: what left is not forgotten", "keyed", SHARD, [(
-        "self.states.clear(place); // I2", "")], DIES),
+        "self.states.clear(self.places.at(place)?.1); // I2", "")], DIES),
     ("keyed: the lock is given back before the state is asked", "keyed", KEYED, [(
-        "let answer = ask(&*shard.states, place, now); // L1",
-        "drop(shard);\n            shard = table.shard(hash);\n            let answer = ask(&*shard.states, place, now);")], DIES),
-    ("keyed: who is kept is forgiven", "keyed", KEYED, [(".filter(|(place, key)| !keep(", ".filter(|(place, key)| keep(")], DIES),
+        "let answer = ask(&*shard.states, spot, now); // L1\n        let gone",
+        "let place = shard.places.find(hash, key).map(|(place, _)| place).expect(\"found\");\n        let _ = spot;\n"
+        "        drop(shard);\n        shard = table.shard(hash);\n"
+        "        let spot = shard.places.at(place).map_or(SHARED, |(_, spot)| spot);\n"
+        "        let answer = ask(&*shard.states, spot, now);\n        let gone")], DIES),
+    ("keyed: who is kept is forgiven", "keyed", KEYED, [(
+        ".filter(|(_, key, spot)| !keep(", ".filter(|(_, key, spot)| keep(")], DIES),
     ("keyed: forgiven by half", "keyed", KEYED, [(
         "forgiven.into_iter().map(", "forgiven.into_iter().skip(1).map(")], DIES),
     ("keyed: nobody is removed", "keyed", KEYED, [(
-        "let gone = shard.find(hash, key).and_then(|place| shard.free(place, hash));",
-        "let gone = shard.find(hash, key).and_then(|place| shard.free(place, !hash));")], DIES),
+        ".and_then(|place| shard.free(place, hash));", ".filter(|_| false).and_then(|place| shard.free(place, hash));")], DIES),
     ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
-        "            match shard.room(now,", "            drop(shard);\n            shard = table.shard(hash);\n            match shard.room(now,")],
+        "let gone = match shard.room(now,",
+        "drop(shard);\n        shard = table.shard(hash);\n        let gone = match shard.room(now,")],
      DIES),
     # --- seats for those who wait
     ("waiting: check, then sit", "waiting", WAITING, [(

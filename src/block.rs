@@ -11,6 +11,7 @@
 //! |----|-----------------------------------------------------------------|---------------------------------|
 //! | I1 | a new block is all zeros, which every head and slot type allows  | `Owned::zeroed`, bound `Zeroed` |
 //! | I2 | a block lies, aligned, inside the memory that its owner took     | `Owned::zeroed`, `At::new`      |
+//! | I3 | a head of one word may lie in any word                           | bound `Zeroed`, `Word` is transparent |
 
 use bytemuck::Pod;
 use crossbeam_utils::CachePadded;
@@ -114,10 +115,22 @@ mod real {
             Self { head: NonNull::from(&**head), lives: PhantomData }
         }
 
+        /// Whether the block may be one word, if it has no ring.
+        #[cfg(feature = "keyed")]
+        pub(crate) const IS_WORD: bool = size_of::<H>() == size_of::<Word<u64>>();
+
+        /// A block without a ring that is one word: this. `None`: its head is more.
+        #[cfg(feature = "keyed")]
+        #[inline(always)]
+        pub(crate) fn of_word(word: &'a Word<u64>) -> Option<Self> {
+            // I3: a head as large as a word is one, and words are alike whatever they hold.
+            Self::IS_WORD.then(|| Self { head: NonNull::from(word).cast(), lives: PhantomData })
+        }
+
         /// The words before the ring.
         #[inline(always)]
         pub(crate) fn head(self) -> &'a H {
-            // SAFETY: I2.
+            // SAFETY: I2, I3.
             unsafe { self.head.as_ref() }
         }
 
@@ -221,6 +234,7 @@ mod real {
 #[cfg(tollgate_loom)]
 mod modelled {
     use alloc::boxed::Box;
+    use core::ptr::NonNull;
 
     use bytemuck::Pod;
 
@@ -244,6 +258,13 @@ mod modelled {
     impl<'a, H: Zeroed, S: Pod> At<'a, H, S> {
         pub(crate) fn headed(head: &'a H) -> Self {
             Self { head, slots: &[] }
+        }
+
+        pub(crate) const IS_WORD: bool = size_of::<H>() == size_of::<Word<u64>>();
+
+        pub(crate) fn of_word(word: &'a Word<u64>) -> Option<Self> {
+            // SAFETY: I3.
+            Self::IS_WORD.then(|| Self { head: unsafe { NonNull::from(word).cast().as_ref() }, slots: &[] })
         }
 
         pub(crate) fn head(self) -> &'a H {

@@ -130,6 +130,14 @@ pub(crate) trait History {
     fn take(&self, cost: u64, now: Nanos) -> bool;
     /// Looks at the history as a call at `now` (in range) would judge it. Stores nothing.
     fn look(&self, now: Nanos) -> Self::Look<'_>;
+    /// Whether nothing is charged to any rule at `now` (in range), so that it decides like a new one.
+    #[cfg(feature = "keyed")]
+    fn is_idle(&self, now: Nanos) -> bool
+    where
+        Self: Sized,
+    {
+        idle_after(self, now) == Nanos::ZERO
+    }
 }
 
 // === impl Quota ===

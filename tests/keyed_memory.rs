@@ -83,7 +83,7 @@ fn bytes_of(class: Class, keys: u64) -> usize {
 fn bytes_per_key() {
     let million = 1_000_000;
     let per_key = [log(), bucket()].map(|class| bytes_of(class, million) / million as usize);
-    assert_eq!(per_key, [112, 31]);
+    assert_eq!(per_key, [105, 19]);
     assert!(bytes_of(bucket(), 1) < 1_024);
 }
 

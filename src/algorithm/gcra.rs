@@ -426,6 +426,13 @@ impl<'b, B: Bucket> History for On<'b, B> {
         let (bucket, tat) = (self.config, self.state.head().load(Acquire).0); // O1, L2
         GcraLook { bucket, at: now.max(bucket.earliest(tat)), tat }
     }
+
+    /// Nothing is left to drain: then some admission was no later than now (I1).
+    #[cfg(feature = "keyed")]
+    #[inline]
+    fn is_idle(&self, now: Nanos) -> bool {
+        self.state.head().load(Relaxed).0 <= self.clock(now) // O1, L2
+    }
 }
 
 // === impl GcraBuilder ===

@@ -9,6 +9,7 @@ use tollgate_check::sync::{AtomicU64, UnsafeCell, spin_loop};
 use super::Ordering;
 
 /// An atomic 64-bit word that holds a packed value `T`.
+#[repr(transparent)]
 pub(crate) struct Word<T: Pod>(AtomicU64, PhantomData<fn(T) -> T>);
 
 /// What a lock guards, as far as the checker is concerned: two threads that touch it without order between them race.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tollgate::{Keyed, KeyedBuilder, Log, Nanos, WhenFull};
+use tollgate::{Class, Gcra, Keyed, KeyedBuilder, Log, Nanos, WhenFull};
 use tollgate_check::{Call, Limiter, Scenario, Spec, Verdict, When, acquire};
 
 use super::{Model, Subject};
@@ -26,9 +26,8 @@ struct ByKey {
 }
 
 impl ByKey {
-    fn new(limit: u64, keys: u64, when_full: WhenFull) -> Self {
-        let log = Log::builder(limit, Duration::from_nanos(WINDOW)).max_cost(1).config().expect("valid");
-        let builder: KeyedBuilder<u64, Hasher> = Keyed::builder_with_hasher(log, keys, Hasher::default());
+    fn new(class: Class, limit: u64, keys: u64, when_full: WhenFull) -> Self {
+        let builder: KeyedBuilder<u64, Hasher> = Keyed::builder_with_hasher(class, keys, Hasher::default());
         Self { keyed: builder.when_full(when_full).build().expect("valid"), limit }
     }
 }
@@ -52,12 +51,22 @@ impl Limiter for ByKey {
     }
 }
 
-fn subject(limit: u64, keys: u64, when_full: WhenFull) -> Subject {
+/// States apart from their keys.
+fn log(limit: u64) -> Class {
+    Log::builder(limit, Duration::from_nanos(WINDOW)).max_cost(1).config().expect("valid").into()
+}
+
+/// States of one word, beside their keys; for a limit of 1 it decides as the log.
+fn bucket(limit: u64) -> Class {
+    Gcra::builder(limit, Duration::from_nanos(WINDOW)).config().expect("valid").into()
+}
+
+fn subject(name: &str, class: fn(u64) -> Class, limit: u64, keys: u64, when_full: WhenFull) -> Subject {
     let each = if limit > 1 { format!(" {limit} each") } else { String::new() };
-    let name = format!("keyed {keys}{each} {when_full:?}").to_lowercase();
+    let name = format!("{name} {keys}{each} {when_full:?}").to_lowercase();
     let share = when_full == WhenFull::Share;
     let oracle = Keys { limit: limit as usize, window: WINDOW, places: keys as usize, share };
-    Subject::new(name, move || ByKey::new(limit, keys, when_full), Spec::oracle(oracle))
+    Subject::new(name, move || ByKey::new(class(limit), limit, keys, when_full), Spec::oracle(oracle))
 }
 
 /// For generated scenarios: mostly admissions of one key more than there is room for.
@@ -70,7 +79,7 @@ pub(super) fn subjects() -> Vec<(Subject, Asks)> {
     let all = [WhenFull::Refuse, WhenFull::Share].into_iter().flat_map(|when_full| {
         [(1, 1), (1, 2), (2, 2), (2, 3)].map(|(limit, keys)| {
             let asks = Asks { call, cost_max: keys + 1, ..Asks::permits(WINDOW, WINDOW) };
-            (subject(limit, keys, when_full), asks)
+            (subject("keyed", log, limit, keys, when_full), asks)
         })
     });
     all.collect()
@@ -80,7 +89,8 @@ pub(super) fn add(models: &mut Vec<Model>) {
     let key = |key, now| acquire(key, now);
     let remove = |key| acquire(Keys::REMOVE, key);
     let [one, two, share] = [(1, WhenFull::Refuse), (2, WhenFull::Refuse), (1, WhenFull::Share)]
-        .map(|(keys, when)| subject(1, keys, when));
+        .map(|(keys, when)| subject("keyed", log, 1, keys, when));
+    let words = |keys| subject("keyed words", bucket, 1, keys, WhenFull::Refuse);
     models.extend([
         // Key 2 finds the place of key 1 as if nobody had had it.
         one.model(
@@ -119,6 +129,20 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([key(2, 6)])
                 .thread([key(3, 7)])
                 .after([key(1, 14)]),
+        ),
+        words(1).model(
+            Scenario::new("a word is handed on clean")
+                .setup([key(1, 5)])
+                .thread([key(2, 15)])
+                .thread([key(1, 15)])
+                .after([key(1, 16), key(2, 16)]),
+        ),
+        words(2).model(
+            Scenario::new("a key is found behind another that left")
+                .setup([key(1, 5), key(2, 6)])
+                .thread([remove(1), key(3, 7)])
+                .thread([key(2, 8)])
+                .after([key(2, 15)]),
         ),
         two.model(
             Scenario::new("places change hands")
