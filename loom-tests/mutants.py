@@ -363,7 +363,7 @@ MUTANTS = [
         "        let answer = ask(&*shard.states, spot, now);\n        let gone")], DIES),
     ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
         "let gone = match shard.room(now,",
-        "drop(shard);\n        shard = table.shard(hash);\n        let gone = match shard.room(now,")],
+        "drop(shard);\n        let mut shard = table.shard(hash);\n        let gone = match shard.room(now,")],
      DIES),
     # --- permits given back
     ("given back: to any bucket", "given back", WINDOW, [(
