@@ -369,7 +369,7 @@ MUTANTS = [
         ".and_then(|place| shard.free(place, hash));", ".filter(|_| false).and_then(|place| shard.free(place, hash));")], DIES),
     ("keyed: the lock is given back before a key is made", "keyed", KEYED, [(
         "let gone = match shard.room(now,",
-        "drop(shard);\n        shard = table.shard(hash);\n        let gone = match shard.room(now,")],
+        "drop(shard);\n        let mut shard = table.shard(hash);\n        let gone = match shard.room(now,")],
      DIES),
     # --- seats for those who wait
     ("waiting: check, then sit", "waiting", WAITING, [(

@@ -137,12 +137,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([key(1, 15)])
                 .after([key(1, 16), key(2, 16)]),
         ),
+        // The hashes of keys 2 and 3 name the same row.
         words(2).model(
             Scenario::new("a key is found behind another that left")
-                .setup([key(1, 5), key(2, 6)])
-                .thread([remove(1), key(3, 7)])
-                .thread([key(2, 8)])
-                .after([key(2, 15)]),
+                .setup([key(2, 5), key(3, 6)])
+                .thread([remove(2), key(1, 7)])
+                .thread([key(3, 8)])
+                .after([key(3, 15)]),
         ),
         two.model(
             Scenario::new("places change hands")
