@@ -416,9 +416,11 @@ MUTANTS = [
         "if self.turn.compare_exchange(claim, next, Release, Relaxed).is_ok() {\n            self.fill(next); // O3, L1",
         "self.turn.store(next, Release);\n        if true {\n            self.fill(next);")], DIES),
     ("places: another's claim is taken for a turn", "shared places", PLACES, [(
-        "        if turn.is_claim() {\n            self.finish(turn, ways);\n            return Ok(());\n        }\n", "")], DIES),
-    ("places: turns are not counted", "shared places", PLACES, [(
-        "CLAIM | self.0.wrapping_add(1) & SEQ)", "CLAIM | self.0 & SEQ)")], DIES),
+        "        if turn.is_claim() {\n            self.finish(turn, ways);\n            return Ok(());\n        }\n", "")],
+     LIVES("a claim that is written over is as good as cancelled: its caller starts over. Without it two callers could write "
+           "over each other's for ever, and that takes more preemptions than any bound")),
+    ("places: turns are not counted", "no_turn_comes_twice", PLACES, [(
+        "CLAIM | self.0.wrapping_add(1) & SEQ)", "CLAIM | self.0 & SEQ)")], TESTED),
     # --- permits given back
     ("given back: to any bucket", "given back", WINDOW, [(
         "self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);", "true;")], DIES),

@@ -58,7 +58,7 @@ fn tries_that_were_lost_are_counted() {
     let log = Log::builder(limit, SECOND);
     let histories: [(&str, Box<dyn Algorithm>); 4] = [
         ("gcra", Box::new(Gcra::builder(1_000_000_000, SECOND).build().unwrap())),
-        ("log of single permits", Box::new(log.clone().max_cost(1).build().unwrap())),
+        ("log of single permits", Box::new(log.max_cost(1).build().unwrap())),
         ("log", Box::new(log.build().unwrap())),
         ("counter", Box::new(Window::builder(limit, SECOND).build().unwrap())),
     ];

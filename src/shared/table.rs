@@ -352,4 +352,11 @@ mod tests {
         bucket.fill(old);
         assert_eq!(bucket.find(Tag(101), old).map(|hold| hold.way), Some(0));
     }
+    /// I4: a turn like the one before has another word, and gives its way another.
+    #[test]
+    fn no_turn_comes_twice() {
+        let first = Turn(0).claim(3, Tag(7));
+        assert_ne!(first.cancelled().claim(3, Tag(7)), first);
+        assert_ne!(first.decided().claim(3, Tag(7)).decided().key(), first.decided().key());
+    }
 }
