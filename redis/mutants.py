@@ -36,6 +36,7 @@ MUTANTS = [
     ("two orders under way", DESK, "        if self.under_way {\n            return Arrival::Waits;\n        }\n", "", MODEL),
     ("nobody sees the next order through", DESK, "self.under_way.then(|| self.order(tiers, ceiling))", "None", MODEL),
     ("two leases until the later end", DESK, "until: until.min(held.until)", "until: until.max(held.until)", MODEL),
+    ("a lease that ends with one used up", DESK, "|held| held.left > 0 && now", "|held| now", MODEL),
     ("two leases and the first is lost", DESK, "left: held.left + granted", "left: granted", MODEL),
     ("figures that nobody knows", DESK, "!figures || reply.figures.is_some()", "!figures || reply.figures.is_none() || true", ["--test", "redis", "tiers::a_check"]),
     ("a shared call lost with its runtime", LIMITER, "self.land(Err(Failure::Connection), self.inner.now());", "self.order = None;", ["--test", "redis", "failures::a_runtime"]),

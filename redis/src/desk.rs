@@ -361,7 +361,7 @@ impl<W> Desk<W> {
             let reply = Reply { retry_after: Nanos::ZERO, ..reply };
             let fresh = Held { left: granted, until, sent, reply };
             // Units without figures, that one who wanted those left here, go on until the first of both ends.
-            self.held = Some(match self.held.filter(|held| now < held.until) {
+            self.held = Some(match self.held.filter(|held| held.left > 0 && now < held.until) {
                 Some(held) => Held { left: held.left + granted, until: until.min(held.until), ..fresh },
                 None => fresh,
             });

@@ -560,3 +560,23 @@ fn units_of_two_leases_end_with_the_first() {
     let served = desk.arrive(&tiers, (3, 9), false, later, || 3);
     assert!(matches!(served, Arrival::Served(..)), "{served:?}");
 }
+
+/// A lease that is used up has no part in how long the next one lasts.
+#[test]
+fn a_lease_used_up_leaves_the_next_its_time() {
+    let hold = Nanos::from_secs(10);
+    let tiers = Tiers { shared: true, cache: None, lease: Some(Lease { hold, most: 5 }) };
+    let (start, later) = (Nanos::from_secs(1), Nanos::from_secs(8));
+    let reply =
+        Reply { granted: 2, retry_after: Nanos::ZERO, at: start, rule: 0, ahead: None, figures: None };
+    let mut desk = Desk::new(0);
+    for now in [start, later] {
+        let Arrival::Leads(order) = desk.arrive(&tiers, (1, 9), false, now, || 0u8) else {
+            panic!("nothing is left")
+        };
+        assert!(desk.land(&tiers, 9, order, Ok(reply), (now, now), |_, _| true).is_none());
+        let end = if now == start { now } else { later + hold - Nanos::from_secs(1) };
+        let last = desk.arrive(&tiers, (1, 9), false, end, || 1);
+        assert!(matches!(last, Arrival::Served(_, By::Lease)), "{last:?}");
+    }
+}
