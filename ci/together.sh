@@ -4,14 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-export CARGO_TARGET_DIR
-here=ffi/tests/together
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cargo build --quiet --profile ffi -p tollgate-ffi
-cargo build --quiet --profile crash -p tollgate --features shared --example party
-gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -Iffi/include $here/party.c "$CARGO_TARGET_DIR/ffi/libtollgate.a" \
-    -o "$work/party" -pthread -ldl -lm
-python3 $here/together.py "$@" rust="$CARGO_TARGET_DIR/crash/examples/party" c="$work/party"
+ffi/tests/together/build.sh "$work"
+python3 ffi/tests/together/together.py "$@" rust="$work/rust" c="$work/c"

@@ -1,10 +1,10 @@
 /* A process that takes what it can from a region, until it is killed: party REGION LIMIT WINDOW_NS KEYS JOURNAL
  *
- * Each admission is appended to the journal as three words: the subject (0: the limiter by index, else a key), and the times
- * before the call and of the decision, between which it was admitted. party.rs does the same. */
+ * Each admission is appended to the journal as three words: the subject (0: the limiter by index, else the key of that number, in
+ * digits), and the times before the call and of the decision, between which it was admitted. party.rs does the same. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -39,8 +39,10 @@ int main(int argc, char **argv) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         uint64_t subject = (random >> 33) % (keys + 1), before = tollgate_now_ns(TOLLGATE_CLOCK_MONOTONIC);
         tollgate_decision_t decision;
+        char key[24];
+        size_t len = (size_t)snprintf(key, sizeof key, "%" PRIu64, subject);
         int status = subject == 0 ? tollgate_check(limiter, 1, &decision)
-                                  : tollgate_shm_keyed_check(region, &subject, sizeof subject, 1, &decision);
+                                  : tollgate_shm_keyed_check(region, key, len, 1, &decision);
         if (status < TOLLGATE_OK) {
             must(status, "check");
         }

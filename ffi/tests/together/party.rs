@@ -1,7 +1,7 @@
 //! A process that takes what it can from a region, until it is killed: party REGION LIMIT WINDOW_NS KEYS JOURNAL
 //!
-//! Each admission is appended to the journal as three words: the subject (0: the limiter by index, else a key), and the times
-//! before the call and of the decision, between which it was admitted. `party.c` does the same.
+//! Each admission is appended to the journal as three words: the subject (0: the limiter by index, else the key of that number, in
+//! digits), and the times before the call and of the decision, between which it was admitted. `party.c` does the same.
 
 use std::{env, error::Error, fs::OpenOptions, io::Write, process, time::Duration};
 
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let before = region.now().ok_or("no clock")?;
         let decision = match subject {
             0 => limiter.check_at(1, before),
-            key => by_key.check_at(&key.to_ne_bytes(), 1, before),
+            key => by_key.check_at(key.to_string().as_bytes(), 1, before),
         };
         if let Ok(quota) = decision {
             let entry = [subject, before.as_nanos(), quota.at.as_nanos()];

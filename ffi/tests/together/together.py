@@ -41,6 +41,9 @@ class Party:
             sys.exit(f"together: {self.name} ended by itself: {process.returncode}")
         self.kills += 1
 
+    def end(self, _journal):
+        """Ends what is left when all are killed, and puts what is not there yet into the journal."""
+
 
 def run(parties, arguments, seconds):
     """Lets the parties run for so long, each process for a while."""
@@ -53,6 +56,8 @@ def run(parties, arguments, seconds):
         alive.append((party, party.start(arguments)))
     for party, process in alive:
         party.kill(process)
+    for party in parties:
+        party.end(arguments[-1])
 
 
 def entries(journal):
@@ -107,6 +112,14 @@ def long_window(parties, folder, seconds):
     return f"then {recorded.total()} of {limit * (KEYS + 1)} permits recorded, the others by {kills} killed"
 
 
+def together(parties, seconds):
+    """Both runs; what there is to tell of them."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tollgate-together-") as folder:
+        told = [short_windows(parties, folder, seconds / 2), long_window(parties, folder, seconds / 2)]
+    kills = ", ".join(f"{party.name} {party.kills}" for party in parties)
+    return f"together: kills: {kills}; {'; '.join(told)}"
+
+
 def main(arguments):
     seconds = 6.0
     if arguments[:1] == ["--seconds"]:
@@ -114,10 +127,8 @@ def main(arguments):
     parties = [Party(*argument.split("=", 1)) for argument in arguments]
     if not parties:
         sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tollgate-together-") as folder:
-        told = [short_windows(parties, folder, seconds / 2), long_window(parties, folder, seconds / 2)]
-    kills = ", ".join(f"{party.name} {party.kills}" for party in parties)
-    print(f"together: kills: {kills}; {'; '.join(told)}")
+    print(together(parties, seconds))
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])
