@@ -23,7 +23,7 @@ run() {
     printf '=== %s: %d s\n' "$*" $((SECONDS - start))
 }
 
-install binutils bsdutils chromium clang cmake g++ gcc libc6-dev libclang-rt-dev make nghttp2-client pkg-config procps python3 redis-server valgrind wrk
-for job in lint unit crash ffi ffi-kit together keyed plan pictures redis redis-mutants tower no_std replay instructions bench-smoke loom mutants tsan stress deep; do
+install binutils bsdutils chromium clang cmake g++ gcc libc6-dev libclang-rt-dev make nghttp2-client nginx nginx-dev pkg-config procps python3 redis-server valgrind wrk
+for job in lint unit crash ffi ffi-kit together nginx keyed plan pictures redis redis-mutants tower no_std replay instructions bench-smoke loom mutants tsan stress deep; do
     run "ci/$job.sh"
 done
