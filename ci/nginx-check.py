@@ -423,7 +423,7 @@ class Workers(Party):
         self.admitted += len(lines)
         with open(path, "ab") as journal:
             for subject, asked, judged in map(str.split, lines):
-                journal.write(struct.pack("=QQQ", int(subject), int(asked), int(judged)))
+                journal.write(struct.pack("=QQQQ", int(subject), int(asked), int(judged), 0))
         self.server.__exit__()
         self.server = None
 

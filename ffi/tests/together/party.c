@@ -1,7 +1,8 @@
 /* A process that takes what it can from a region, until it is killed: party REGION LIMIT WINDOW_NS KEYS JOURNAL
  *
- * Each admission is appended to the journal as three words: the subject (0: the limiter by index, else the key of that number, in
- * digits), and the times before the call and of the decision, between which it was admitted. party.rs does the same. */
+ * Each admission is appended to the journal as four words: the subject (0: the limiter by index, else the key of that number, in
+ * digits), and the times before the call and of the decision, between which it was admitted; and a zero, since a
+ * write that reaches over two pages may be killed between them. party.rs does the same. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -46,7 +47,7 @@ int main(int argc, char **argv) {
         if (status < TOLLGATE_OK) {
             must(status, "check");
         }
-        uint64_t entry[] = {subject, before, decision.now_ns};
+        uint64_t entry[] = {subject, before, decision.now_ns, 0};
         if (status == TOLLGATE_OK && write(journal, entry, sizeof entry) != sizeof entry) {
             return perror("write"), 1;
         }

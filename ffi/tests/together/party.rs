@@ -1,7 +1,8 @@
 //! A process that takes what it can from a region, until it is killed: party REGION LIMIT WINDOW_NS KEYS JOURNAL
 //!
-//! Each admission is appended to the journal as three words: the subject (0: the limiter by index, else the key of that number, in
-//! digits), and the times before the call and of the decision, between which it was admitted. `party.c` does the same.
+//! Each admission is appended to the journal as four words: the subject (0: the limiter by index, else the key of that number, in
+//! digits), and the times before the call and of the decision, between which it was admitted; and a zero, since a
+//! write that reaches over two pages may be killed between them. `party.c` does the same.
 
 use std::{env, error::Error, fs::OpenOptions, io::Write, process, time::Duration};
 
@@ -27,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             key => by_key.check_at(key.to_string().as_bytes(), 1, before),
         };
         if let Ok(quota) = decision {
-            let entry = [subject, before.as_nanos(), quota.at.as_nanos()];
+            let entry = [subject, before.as_nanos(), quota.at.as_nanos(), 0];
             // One write, which is done or not.
             journal.write_all(&entry.map(u64::to_ne_bytes).concat())?;
         }

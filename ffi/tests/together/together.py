@@ -66,7 +66,7 @@ def entries(journal):
     with open(journal, "rb") as file:
         words.frombytes(file.read())
     of = defaultdict(list)
-    for at in range(0, len(words), 3):
+    for at in range(0, len(words), 4):
         of[words[at]].append((words[at + 2], words[at + 1]))
     return of
 
