@@ -100,6 +100,17 @@ fn one_region_by_name() {
     assert!(next.limiter(2).unwrap().try_acquire_at(5, now), "another region of the same name");
 }
 
+/// All of the space is taken when a region is made, however large it is.
+#[test]
+fn the_space_is_taken_at_once() {
+    use std::os::unix::fs::MetadataExt;
+    let name = Name::new("space");
+    let region = builder().keys(30_000).create(&name).unwrap();
+    let file = fs::metadata(&name).unwrap();
+    assert!(region.bytes() > 9 << 20 && file.len() == region.bytes() as u64, "{} bytes", file.len());
+    assert!(file.blocks() * 512 >= file.len(), "{} blocks", file.blocks());
+}
+
 #[test]
 fn of_many_that_open_at_once_one_makes_it() {
     let name = Name::new("at-once");
