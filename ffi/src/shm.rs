@@ -101,7 +101,7 @@ pub struct tollgate_shm_info_t {
     pub bytes: u64,
     /// Limiters by index.
     pub limiters: u64,
-    /// The most keys that there can be: twice what was asked for.
+    /// The most keys that there can be: at least twice what was asked for.
     pub capacity: u64,
     /// The rules.
     pub rules: [tollgate_rule_t; TOLLGATE_MAX_RULES],

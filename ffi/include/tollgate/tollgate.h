@@ -780,7 +780,7 @@ typedef struct tollgate_shm_info_t {
      */
     uint64_t limiters;
     /**
-     * The most keys that there can be: twice what was asked for.
+     * The most keys that there can be: at least twice what was asked for.
      */
     uint64_t capacity;
     /**
