@@ -8,7 +8,7 @@ cargo test -p tollgate --features tokio --test waiting
 cargo test -p tollgate --features tokio --doc waiting
 cargo test -p tollgate --features metrics --test metrics
 cargo test -p tollgate --features shared --test shared
-cargo test -p tollgate --features shared --doc shared
+cargo test -p tollgate --features shared --doc -- shared Readme
 cargo test -p tollgate --no-default-features --lib
 cargo test -p tollgate --no-default-features --features keyed --lib
 

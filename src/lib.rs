@@ -97,7 +97,7 @@ pub use waiting::Thread;
 pub use waiting::Tokio;
 pub use waiting::{Block, Timer, WaitError, Waiting};
 
-/// The examples of the README.
-#[cfg(doctest)]
+/// The examples of the README, of which one needs `shared`.
+#[cfg(all(doctest, feature = "shared"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

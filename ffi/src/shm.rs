@@ -101,7 +101,7 @@ pub struct tollgate_shm_info_t {
     pub bytes: u64,
     /// Limiters by index.
     pub limiters: u64,
-    /// The most keys that there can be: twice what was asked for.
+    /// The most keys that there can be: at least twice what was asked for.
     pub capacity: u64,
     /// The rules.
     pub rules: [tollgate_rule_t; TOLLGATE_MAX_RULES],
@@ -190,7 +190,8 @@ pub unsafe extern "C" fn tollgate_shm_open_fd(
 /// Makes a region in anonymous memory that nobody can cut short (a memfd), and puts its descriptor in `*fd`: it is the caller's, to be
 /// inherited by children, sent over a socket, or closed. It is closed on `exec`, unless that is changed. `name` is shown in /proc.
 ///
-/// Errors as `tollgate_shm_open`; TOLLGATE_E_INVALID for a name that is not UTF-8. They leave `*fd` alone.
+/// Errors as `tollgate_shm_open`; TOLLGATE_E_INVALID for a name that is not UTF-8; TOLLGATE_E_SYS with `ENOMEM` if the machine does not
+/// have so much memory. They leave `*fd` alone. All of it is taken at once: where there is less left, the system ends processes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tollgate_shm_create_memfd(
     name: *const c_char,
@@ -217,7 +218,8 @@ pub unsafe extern "C" fn tollgate_shm_create_memfd(
 /// dies, the next finishes. The memory must stay for as long as what is made of it.
 ///
 /// Errors as `tollgate_shm_open`, of files aside, with TOLLGATE_E_SIZE: `len` is less than `tollgate_shm_size` says; TOLLGATE_E_ALIGN: of
-/// the memory too; TOLLGATE_E_CONFIG: it is neither zeros nor such a region, begun or done. Nothing of value was written.
+/// the memory too; TOLLGATE_E_CONFIG: its header is neither zeros nor that of such a region, begun or done. Nothing of value was written.
+/// Behind a header of zeros there must be zeros: anything else is TOLLGATE_E_CORRUPT, or taken for what was admitted.
 ///
 /// Cost: reads all of the region.
 ///
@@ -277,7 +279,7 @@ pub unsafe extern "C" fn tollgate_shm_unlink(path: *const c_char) -> c_int {
 /// Tells what region is in a file, of whatever configuration. It writes nothing. Set `out->struct_size` before.
 ///
 /// Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.   TOLLGATE_E_SIZE: `struct_size`.
-/// TOLLGATE_E_SYS: the system refused; `errno` says why.   TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC, TOLLGATE_E_LAYOUT,
+/// TOLLGATE_E_SYS: the system refused; `errno` says why.   TOLLGATE_E_UNTRUSTED: no file.   TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC, TOLLGATE_E_LAYOUT,
 /// TOLLGATE_E_CORRUPT: as `tollgate_shm_open`.
 ///
 /// Thread-safe, process-safe.   Allocates.   Since ABI 0.

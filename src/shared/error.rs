@@ -42,7 +42,7 @@ pub enum SharedError {
     },
     /// The region's header contradicts itself.
     Corrupt,
-    /// The memory is neither zeros nor a region of this configuration, begun or done.
+    /// The header is neither zeros nor that of a region of this configuration, begun or done.
     Foreign,
     /// The region is of another configuration, boot or container.
     Differs {

@@ -1,7 +1,7 @@
 //! The words before a region's states: what two processes must agree on.
 //!
 //! # State
-//! Words, little-endian. The first 0x80 bytes keep their meaning in every layout.
+//! Words, in the order of the machine. The first 0x80 bytes keep their meaning in every layout.
 //!
 //! | bytes         | what                                                                             |
 //! |---------------|----------------------------------------------------------------------------------|
@@ -121,7 +121,7 @@ impl Header {
     /// A copy that was read as bytes.
     pub(super) fn of(bytes: &[u8; BYTES]) -> Result<Self, SharedError> {
         let (words, _) = bytes.as_chunks::<8>();
-        Self(core::array::from_fn(|at| u64::from_le_bytes(words[at]))).checked()
+        Self(core::array::from_fn(|at| u64::from_ne_bytes(words[at]))).checked()
     }
 
     /// Itself, if it is the header of a region of this layout (I2).

@@ -16,6 +16,7 @@ use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
     process::geteuid,
     rand::{GetRandomFlags, getrandom},
+    system::sysinfo,
 };
 
 use super::{error::SharedError, header, header::Epoch};
@@ -78,8 +79,14 @@ pub(super) fn link(file: BorrowedFd<'_>, path: &Path) -> Result<(), SharedError>
     linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(SharedError::system("linkat"))
 }
 
-/// Anonymous memory with a descriptor, which nobody can make smaller or larger.
+/// Anonymous memory with a descriptor, which nobody can make smaller or larger. The system would not refuse more of it than there is,
+/// but end processes to make room.
 pub(super) fn sealed(name: &str, bytes: u64, mode: u32) -> Result<OwnedFd, SharedError> {
+    let machine = sysinfo();
+    let units = u128::from(machine.totalram) + u128::from(machine.totalswap);
+    if u128::from(bytes) > units * u128::from(machine.mem_unit) {
+        return Err(SharedError::System { call: "memfd_create", errno: Errno::NOMEM.raw_os_error() });
+    }
     let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .map_err(SharedError::system("memfd_create"))?;
     fchmod(&file, Mode::from_raw_mode(mode)).map_err(SharedError::system("fchmod"))?;
@@ -89,16 +96,18 @@ pub(super) fn sealed(name: &str, bytes: u64, mode: u32) -> Result<OwnedFd, Share
     Ok(file)
 }
 
+/// How what exists is opened, which may be no file: without waiting for whoever has its other end.
+const AS_IT_IS: OFlags =
+    OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
 /// An existing file.
 pub(super) fn named(path: &Path) -> Result<OwnedFd, SharedError> {
-    open(path, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-        .map_err(SharedError::system("open"))
+    open(path, OFlags::RDWR | AS_IT_IS, Mode::empty()).map_err(SharedError::system("open"))
 }
 
 /// An existing file, to be looked at.
 pub(super) fn readable(path: &Path) -> Result<OwnedFd, SharedError> {
-    open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-        .map_err(SharedError::system("open"))
+    open(path, OFlags::RDONLY | AS_IT_IS, Mode::empty()).map_err(SharedError::system("open"))
 }
 
 /// Removes a name.
@@ -108,11 +117,8 @@ pub(super) fn unlink(path: &Path) -> Result<(), SharedError> {
 
 /// The size of a file that may be mapped: one, of a user and with a mode that are trusted, and that stays as long as it is.
 pub(super) fn trusted(file: BorrowedFd<'_>, trust: Trust) -> Result<u64, SharedError> {
-    let found: Stat = fstat(file).map_err(SharedError::system("fstat"))?;
+    let found = regular(file)?;
     let mode = found.st_mode & 0o7777;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(SharedError::NotAFile { mode: found.st_mode });
-    }
     let is_known = trust.any_owner || found.st_uid == geteuid().as_raw();
     if !is_known || mode & 0o022 & !trust.mode != 0 {
         return Err(SharedError::Permission { owner: found.st_uid, mode });
@@ -125,8 +131,18 @@ pub(super) fn trusted(file: BorrowedFd<'_>, trust: Trust) -> Result<u64, SharedE
     Ok(found.st_size.unsigned_abs())
 }
 
+/// What is known of a file, if it is one.
+fn regular(file: BorrowedFd<'_>) -> Result<Stat, SharedError> {
+    let found = fstat(file).map_err(SharedError::system("fstat"))?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Ok(found),
+        _ => Err(SharedError::NotAFile { mode: found.st_mode }),
+    }
+}
+
 /// The first bytes of a file.
 pub(super) fn first_bytes(file: BorrowedFd<'_>) -> Result<[u8; header::BYTES], SharedError> {
+    regular(file)?;
     let mut bytes = [0; header::BYTES];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -138,15 +154,23 @@ pub(super) fn first_bytes(file: BorrowedFd<'_>) -> Result<[u8; header::BYTES], S
     Ok(bytes)
 }
 
-/// Takes the space now: later a store would die for lack of it.
+/// Takes the space now: later a store would die for lack of it. In pieces, each so small that signals in between let it through: many
+/// systems begin a piece anew at any of them.
 fn take(file: BorrowedFd<'_>, bytes: u64) -> Result<(), SharedError> {
-    loop {
-        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+    let mut taken = 0;
+    while taken < bytes {
+        let piece = PIECE.min(bytes - taken);
+        match fallocate(file, FallocateFlags::empty(), taken, piece) {
+            Ok(()) => taken += piece,
             Err(Errno::INTR) => {}
-            other => return other.map_err(SharedError::system("fallocate")),
+            Err(errno) => return Err(SharedError::system("fallocate")(errno)),
         }
     }
+    Ok(())
 }
+
+/// Bytes that are taken at once, in less than a millisecond or two.
+const PIECE: u64 = 1 << 22;
 
 // === the system ===
 

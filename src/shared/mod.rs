@@ -10,6 +10,8 @@
 //! Each limiter is as its algorithm says, for all processes together. A process that dies inside a call loses at most
 //! that call's permits and blocks nobody. One that is stopped inside a call and goes on later does no harm.
 //!
+//! The configuration of a region does not change: other rules are another region, of another name.
+//!
 //! A region whose bytes come from somebody hostile can decide wrongly. No call reads or writes outside of it, whatever
 //! the bytes are, also those that others change meanwhile; the geometry is that of the configuration given, nothing of
 //! it is taken from the region. Bytes that calls would not come back from are refused when the region is attached to; who

@@ -401,7 +401,8 @@ impl<C: Config> RegionBuilder<C> {
     /// is closed on `exec`, unless that is changed. Nobody can make the memory shorter.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the system; `ENOMEM` if the machine does not have so much memory. All of it is taken at once: where there is
+    /// less left, or less allowed to a container, the system ends processes.
     pub fn memfd(&self, name: &str) -> Result<(Region<C>, OwnedFd), SharedError> {
         let sizes = self.sizes()?;
         let file = mapping::sealed(name, sizes.bytes as u64, self.trust.mode)?;
@@ -430,8 +431,9 @@ impl<C: Config> RegionBuilder<C> {
     /// processes may do so at once: they help one another, and what one leaves half done when it dies, the next finishes.
     ///
     /// # Errors
-    /// Memory that is too small or not aligned to [`STATE_ALIGN`]; that holds anything else; and those of
-    /// [`attach`](Self::attach). Nothing of value was written.
+    /// Memory that is too small or not aligned to [`STATE_ALIGN`]; a header of anything else; and those of
+    /// [`attach`](Self::attach). Nothing of value was written. Behind a header of zeros there must be zeros: anything else is a
+    /// [`SharedError::State`], or taken for what was admitted.
     ///
     /// # Cost
     /// Reads all of it.
@@ -502,7 +504,7 @@ fn words<'a>(memory: NonNull<u8>) -> &'a [Word<u64>; header::BYTES / 8] {
 /// Tells what region is in a file, of whatever configuration. It writes nothing.
 ///
 /// # Errors
-/// Those of the system; anything but a region of this layout.
+/// Those of the system; what is no file; anything but a region of this layout.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Info, SharedError> {
     inspect_fd(mapping::readable(path.as_ref())?)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tollgate::{
-    Config, Decision, Gcra, Log, WhenFull, Window,
+    Config, Decision, Fixed, Gcra, Log, TwoWindow, WhenFull, Window,
     shared::{Region, RegionBuilder, Time},
 };
 
@@ -82,6 +82,8 @@ fn each(run: &mut impl Run) {
     of(builder(log.config().expect("valid")), "log", run);
     of(builder(log.max_cost(1).config().expect("valid")), "log of single permits", run);
     of(builder(Window::builder(LIMIT, window).buckets(5).config().expect("valid")), "counter", run);
+    of(builder(Fixed::builder(LIMIT, window).config().expect("valid")), "fixed", run);
+    of(builder(TwoWindow::builder(LIMIT, window).config().expect("valid")), "two-window", run);
     of(builder(Gcra::builder(LIMIT, window).config().expect("valid")), "gcra", run);
 }
 

@@ -100,6 +100,17 @@ fn one_region_by_name() {
     assert!(next.limiter(2).unwrap().try_acquire_at(5, now), "another region of the same name");
 }
 
+/// All of the space is taken when a region is made, however large it is.
+#[test]
+fn the_space_is_taken_at_once() {
+    use std::os::unix::fs::MetadataExt;
+    let name = Name::new("space");
+    let region = builder().keys(30_000).create(&name).unwrap();
+    let file = fs::metadata(&name).unwrap();
+    assert!(region.bytes() > 9 << 20 && file.len() == region.bytes() as u64, "{} bytes", file.len());
+    assert!(file.blocks() * 512 >= file.len(), "{} blocks", file.blocks());
+}
+
 #[test]
 fn of_many_that_open_at_once_one_makes_it() {
     let name = Name::new("at-once");
@@ -238,9 +249,69 @@ fn what_is_no_region_of_ours_is_refused() {
     assert!(matches!(error(builder().attach_fd(&folder)), SharedError::NotAFile { .. }));
     let nowhere = std::path::Path::new("/nowhere/region");
     assert_eq!(errno(builder().create(nowhere)), ("open", libc::ENOENT));
+    let device = std::path::Path::new("/dev/zero");
+    assert!(
+        matches!(error(inspect(device)), SharedError::NotAFile { .. }),
+        "zeros that never end are no region to come"
+    );
 
     let too_large = builder().keys(u64::MAX).bytes();
     assert_eq!(error(too_large), SharedError::Config(ConfigError::Memory { bytes: usize::MAX }));
+}
+
+/// Nobody waits for who would write into it.
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let name = Name::new("pipe");
+    let path = std::ffi::CString::new(name.0.to_str().unwrap()).unwrap();
+    // SAFETY: contract of `mkfifo`: a string and a number.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let (to_us, answers) = std::sync::mpsc::channel();
+    let path = name.0.clone();
+    thread::spawn(move || to_us.send([error(inspect(&path)), error(builder().open(&path))]));
+    for answer in answers.recv_timeout(10 * SECOND).expect("an answer") {
+        assert!(matches!(answer, SharedError::NotAFile { .. }), "{answer}");
+    }
+}
+
+#[test]
+fn a_descriptor_that_can_only_be_read_is_refused() {
+    let name = Name::new("read-only");
+    drop(builder().create(&name).unwrap());
+    assert_eq!(errno(builder().attach_fd(File::open(&name).unwrap())), ("mmap", libc::EACCES));
+}
+
+/// What is refused leaves nothing behind in the process.
+#[test]
+fn errors_leave_no_descriptor_and_no_mapping() {
+    let folder = Name::new("leaks").0.clone();
+    fs::create_dir(&folder).unwrap();
+    let name = Name(folder.join("region"));
+    // A file without a name is told by its folder.
+    let is_ours = |path: &str| path.contains(folder.to_str().unwrap());
+    let held = || {
+        let files =
+            fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.unwrap().path().read_link().ok());
+        let mappings = fs::read_to_string("/proc/self/maps").unwrap();
+        let files = files.filter(|file| is_ours(&file.to_string_lossy())).count();
+        (files, mappings.lines().filter(|line| is_ours(line)).count())
+    };
+    let region = builder().create(&name).unwrap();
+    assert_eq!(held(), (0, 1), "the region's mapping alone");
+    let other = Region::builder(log(6)).limiters(3).keys(20);
+    for _ in 0..100 {
+        error(builder().create(&name));
+        error(other.attach(&name));
+        error(other.open(&name));
+        error(builder().limiters(4).attach(&name));
+        inspect(&name).unwrap();
+        drop(builder().attach(&name).unwrap());
+    }
+    assert_eq!(held(), (0, 1));
+    drop(region);
+    assert_eq!(held(), (0, 0));
+    drop(name);
+    fs::remove_dir(&folder).unwrap();
 }
 
 #[test]

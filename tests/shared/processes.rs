@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate::{Algorithm, Limiter, Log, Manual, Nanos, shared::Region};
+use tollgate::{
+    Algorithm, Limiter, Log, Manual, Nanos,
+    shared::{Region, SharedError},
+};
 
 use crate::memory::Shared;
 
@@ -47,6 +50,23 @@ fn f067_several_processes_one_limit() {
     assert_eq!(all(&own), 20, "per process");
     assert_eq!(all(&|| ten(&|| attach().limiter(0).unwrap().try_acquire_at(1, NOW))), 5);
     assert_eq!(all(&|| ten(&|| attach().keys().unwrap().try_acquire_at(b"user", 1, NOW))), 5);
+}
+
+/// Memory that the machine does not have: an error. The system would give it, page by page, and end processes to make room; so here
+/// it is asked by one that it would end first.
+#[test]
+fn more_than_all_memory_is_refused() {
+    let log = Log::builder(5, Duration::from_secs(60)).config().unwrap();
+    let terabytes = Region::builder(log).keys(1 << 34);
+    assert!(terabytes.bytes().unwrap() > 1 << 42);
+    let child = forked(|| {
+        let most = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
+        // SAFETY: contract of `setrlimit`: a limit to be read.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const most) }, 0);
+        let is_refused = |error| error == SharedError::System { call: "memfd_create", errno: libc::ENOMEM };
+        terabytes.memfd("terabytes").is_err_and(is_refused).into()
+    });
+    assert_eq!(answer(child), 1);
 }
 
 /// A child goes on with the region of its parent; a limiter that is not shared is a copy.

@@ -780,7 +780,7 @@ typedef struct tollgate_shm_info_t {
      */
     uint64_t limiters;
     /**
-     * The most keys that there can be: twice what was asked for.
+     * The most keys that there can be: at least twice what was asked for.
      */
     uint64_t capacity;
     /**
@@ -1442,7 +1442,8 @@ TOLLGATE_NOEXCEPT;
  * Makes a region in anonymous memory that nobody can cut short (a memfd), and puts its descriptor in `*fd`: it is the caller's, to be
  * inherited by children, sent over a socket, or closed. It is closed on `exec`, unless that is changed. `name` is shown in /proc.
  *
- * Errors as `tollgate_shm_open`; TOLLGATE_E_INVALID for a name that is not UTF-8. They leave `*fd` alone.
+ * Errors as `tollgate_shm_open`; TOLLGATE_E_INVALID for a name that is not UTF-8; TOLLGATE_E_SYS with `ENOMEM` if the machine does not
+ * have so much memory. They leave `*fd` alone. All of it is taken at once: where there is less left, the system ends processes.
  */
 TOLLGATE_API
 int tollgate_shm_create_memfd(const char *name,
@@ -1458,7 +1459,8 @@ TOLLGATE_NOEXCEPT;
  * dies, the next finishes. The memory must stay for as long as what is made of it.
  *
  * Errors as `tollgate_shm_open`, of files aside, with TOLLGATE_E_SIZE: `len` is less than `tollgate_shm_size` says; TOLLGATE_E_ALIGN: of
- * the memory too; TOLLGATE_E_CONFIG: it is neither zeros nor such a region, begun or done. Nothing of value was written.
+ * the memory too; TOLLGATE_E_CONFIG: its header is neither zeros nor that of such a region, begun or done. Nothing of value was written.
+ * Behind a header of zeros there must be zeros: anything else is TOLLGATE_E_CORRUPT, or taken for what was admitted.
  *
  * Cost: reads all of the region.
  *
@@ -1505,7 +1507,7 @@ TOLLGATE_NOEXCEPT;
  * Tells what region is in a file, of whatever configuration. It writes nothing. Set `out->struct_size` before.
  *
  * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.   TOLLGATE_E_SIZE: `struct_size`.
- * TOLLGATE_E_SYS: the system refused; `errno` says why.   TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC, TOLLGATE_E_LAYOUT,
+ * TOLLGATE_E_SYS: the system refused; `errno` says why.   TOLLGATE_E_UNTRUSTED: no file.   TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC, TOLLGATE_E_LAYOUT,
  * TOLLGATE_E_CORRUPT: as `tollgate_shm_open`.
  *
  * Thread-safe, process-safe.   Allocates.   Since ABI 0.

@@ -119,6 +119,7 @@ static void by_descriptor(void) {
     EXPECT(close(fd) == 0);
     fd = open("/", O_RDONLY | O_DIRECTORY);
     GIVES(TOLLGATE_E_UNTRUSTED, tollgate_shm_open_fd(fd, &config, &found));
+    GIVES(TOLLGATE_E_UNTRUSTED, tollgate_shm_inspect_fd(fd, &info));
     EXPECT(close(fd) == 0);
 }
 

@@ -9,6 +9,7 @@ limit is had, less what was killed on its way into the journal.
 """
 
 import array
+import ctypes
 import os
 import random
 import shlex
@@ -23,6 +24,14 @@ AT_ONCE = 3  # processes of each party
 LIFE = 0.02  # the longest life of a process, in seconds
 KEYS = 5
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent():
+    """Run in a child: it would write into its journal for ever if we were killed, and the journal lies in memory."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
 
 class Party:
     """Processes of one program. A party of another kind has the same methods."""
@@ -32,7 +41,7 @@ class Party:
 
     def start(self, arguments):
         """Starts a process, and returns what `kill` is to be given."""
-        return subprocess.Popen(self.command + arguments, close_fds=False)
+        return subprocess.Popen(self.command + arguments, close_fds=False, preexec_fn=die_with_parent)
 
     def kill(self, process):
         """Kills one, which must have lived until then."""
