@@ -94,8 +94,8 @@ fn keys_are_counted_together() {
     let seen = users.statistics();
     assert_eq!((seen.admitted, seen.refused_by[0], seen.max_cost, seen.refused()), (4, 3, 1, 4));
     assert_eq!((users.algorithm().len(), users.algorithm().evicted()), (2, 0));
-    // The hand takes a step in each call: both leave, and come back.
-    for second in 3..8 {
+    // The hand goes round in ordinary calls: both leave.
+    for second in 3..300 {
         assert!(users.try_acquire_at("carol", 1, Nanos::from_secs(second)));
     }
     assert!(users.algorithm().evicted() >= 2 && users.algorithm().len() <= 1);
