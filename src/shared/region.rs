@@ -452,6 +452,10 @@ impl<C: Config> RegionBuilder<C> {
             return Err(SharedError::Memory(PlaceError::Unaligned { past, align: STATE_ALIGN }));
         }
         let plan = self.plan(sizes)?;
+        match plan.attach(words(start)) {
+            Ok(_) | Err(SharedError::NotReady) => {}
+            Err(other) => return Err(other),
+        }
         // Before anything is written: no region stands around states that calls would not come back from.
         self.look_at_states(start, sizes)?;
         let secret = plan.settle(words(start), mapping::random()?)?;

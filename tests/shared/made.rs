@@ -170,6 +170,20 @@ fn one_region_in_memory_of_the_callers() {
     assert_eq!(error(unsafe { builder().place(other.bytes()) }), SharedError::Foreign);
 }
 
+/// What other configurations have left there is not looked at as states of this one.
+#[test]
+fn memory_with_another_region_that_is_in_use_tells_what_differs() {
+    let gcra = Region::builder(Gcra::builder(5, SECOND).config().unwrap()).limiters(120);
+    let memory = Shared::new(gcra.bytes().unwrap());
+    // SAFETY: contract of `place`: used by regions alone.
+    let made = unsafe { gcra.place(memory.bytes()) }.unwrap();
+    for index in 0..120 {
+        assert!(made.limiter(index).unwrap().try_acquire_at(5, NOW));
+    }
+    // SAFETY: contract of `place`: as above.
+    assert_eq!(field(unsafe { builder().place(memory.bytes()) }), Field::Algorithm);
+}
+
 /// Zeroed memory, and as many makers as there are words: each finds the words put so far.
 #[test]
 fn makers_in_one_memory_help_one_another() {
