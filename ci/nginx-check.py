@@ -280,7 +280,7 @@ def step_reload(module, _):
 
 def step_answers(module, _):
     """What clients get, the status variable, and the log."""
-    zones = "".join(f"tollgate_zone name={name} size=1m;" for name in ("one", "api", "all", "half", "off", "none", "dry", "inner", "user", "page"))
+    zones = "".join(f"tollgate_zone name={name} size=1m;" for name in ("one", "api", "all", "half", "off", "none", "dry", "inner", "user", "page", "parts"))
     server = Nginx(
         module,
         zones
@@ -297,6 +297,8 @@ def step_answers(module, _):
         + "location /inner { internal; tollgate zone=inner key=all; empty_gif; }\n"
         + location("/page", "tollgate zone=page key=all rate=1r/m; error_page 429 @limited;")
         + "location @limited { internal; default_type application/problem+json; return 429 '{}'; }"
+        + location("/parts", "mirror /part; mirror /part; tollgate zone=parts key=all rate=2r/m;")
+        + location("/part", "internal; tollgate zone=parts key=all;")
         + location("/free", "")
         + "}",
     )
@@ -337,8 +339,12 @@ def step_answers(module, _):
         check("/page", 200, None, None, '"page";q=1;w=60', '"page";r=0;t=60', "PASSED")
         check("/page", 429, "60", "no-store", '"page";q=1;w=60', '"page";r=0;t=60', "REJECTED")
         equal(server.get("/page")[1]["content-type"], "application/problem+json", "a page of one's own")
+        parts = '"parts";q=2;w=60'
+        check("/parts", 200, None, None, parts, '"parts";r=1;t=60', "PASSED")
+        check("/parts", 200, None, None, parts, '"parts";r=0;t=60', "PASSED")
+        check("/parts", 429, "60", "no-store", parts, '"parts";r=0;t=60', "REJECTED")
         check("/free", 200, None, None, None, None, None)
-    print("answers: statuses, fields, variable, log, dry run, several limits, redirects")
+    print("answers: statuses, fields, variable, log, dry run, several limits, redirects, subrequests")
 
 
 def step_file(module, _):
