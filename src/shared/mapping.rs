@@ -154,23 +154,15 @@ pub(super) fn first_bytes(file: BorrowedFd<'_>) -> Result<[u8; header::BYTES], S
     Ok(bytes)
 }
 
-/// Takes the space now: later a store would die for lack of it. In pieces, each so small that signals in between let it through: many
-/// systems begin a piece anew at any of them.
+/// Takes the space now: later a store would die for lack of it.
 fn take(file: BorrowedFd<'_>, bytes: u64) -> Result<(), SharedError> {
-    let mut taken = 0;
-    while taken < bytes {
-        let piece = PIECE.min(bytes - taken);
-        match fallocate(file, FallocateFlags::empty(), taken, piece) {
-            Ok(()) => taken += piece,
+    loop {
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(SharedError::system("fallocate")(errno)),
+            other => return other.map_err(SharedError::system("fallocate")),
         }
     }
-    Ok(())
 }
-
-/// Bytes that are taken at once, in less than a millisecond or two.
-const PIECE: u64 = 1 << 22;
 
 // === the system ===
 
