@@ -124,7 +124,7 @@ static void by_descriptor(void) {
 }
 
 static void in_memory(void) {
-    tollgate_config_t limit = of(TOLLGATE_LOG, 5);
+    tollgate_config_t limit = of(TOLLGATE_LOG, 5), other = of(TOLLGATE_GCRA, 5);
     shm_config_t config = region_of(&limit, 3, 20);
     shm_t *made, *found;
     size_t size;
@@ -138,6 +138,9 @@ static void in_memory(void) {
     are_one(made, found);
     tollgate_shm_close(made);
     tollgate_shm_close(found);
+    config.limit = &other; /* states of another algorithm, which are not looked at as such of this one */
+    GIVES(TOLLGATE_E_CONFIG, tollgate_shm_place(memory, size, &config, &made));
+    config.limit = &limit;
     memset(memory, 0, 8); /* no magic, as if its maker had died: finished by the next */
     GIVES(TOLLGATE_OK, tollgate_shm_place(memory, size, &config, &made));
     EXPECT(!tollgate_shm_keyed_try_acquire_at(made, "alice", 5, 1, NOW));
