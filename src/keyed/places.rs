@@ -351,7 +351,7 @@ impl Beside for () {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::HashMap, rc::Rc};
+    use alloc::{collections::BTreeMap, rc::Rc};
 
     use super::*;
     use crate::sync::Relaxed;
@@ -380,7 +380,7 @@ mod tests {
     fn keys_are_found_while_others_come_and_go() {
         for (room, stateful) in [(1, true), (7, false), (20, true), (84, true), (84, false)] {
             let (mut places, mut held, mut random) =
-                (Places::<Key>::new(room, stateful).unwrap(), HashMap::new(), 1_u64);
+                (Places::<Key>::new(room, stateful).unwrap(), BTreeMap::new(), 1_u64);
             let witness = Rc::new(());
             for _ in 0..20_000 {
                 random =
@@ -406,7 +406,7 @@ mod tests {
                 assert_eq!((places.len() as usize, places.keys().count()), (held.len(), held.len()));
                 assert_eq!(Rc::strong_count(&witness), held.len() + 1);
             }
-            for (key, (place, _)) in held.drain() {
+            for (key, (place, _)) in held {
                 assert!(places.remove(place, hash(key)).is_some());
             }
             assert_eq!((places.len(), passed(&places)), (0, 0));
