@@ -116,12 +116,13 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .thread([key(2, 14)])
                 .thread([key(1, 14), key(1, 15)]),
         ),
-        // In the last order of them all, key 1 is new again when its late caller comes.
+        // In the last order of them all, key 1 is new again when its late caller comes, and admitted as of 15.
         one.model(
             Scenario::new("a late caller of a key that left")
                 .setup([key(1, 5)])
                 .thread([key(2, 15), remove(2)])
-                .thread([key(1, 14)]),
+                .thread([key(1, 14)])
+                .after([key(1, 24)]),
         ),
         share.model(
             Scenario::new("no room, so shared")
