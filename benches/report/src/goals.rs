@@ -106,12 +106,12 @@ fn sizes(report: &Report) -> Vec<Goal> {
     let made =
         |name: &str, limit| memory::find(&report.bytes, name, limit).map_or(f64::NAN, |row| row.made as f64);
     for limit in memory::LIMITS {
-        let (log, what) = (8 * limit + 256, format!("log of {limit}, bytes of its state"));
+        let (log, what) = (8 * limit + 256, format!("log of {limit}, bytes of configuration and state"));
         goals.push(Goal::at_most(what, made(LOGS[0], limit), log as f64));
     }
     for (name, buckets) in [("counter, 10 buckets", 10_u64), ("counter, 1,000 buckets", 1_000)] {
         let bound = 8 * (buckets + 1).next_power_of_two() + 256;
-        let what = format!("{name}, bytes of its state");
+        let what = format!("{name}, bytes of configuration and state");
         goals.push(Goal::at_most(what, made(name, 10_000), bound as f64));
     }
     let bounds = [("counter", [30.0, 20.0]), (LOGS[0], [40.0, 25.0]), (LOGS[1], [40.0, 25.0])];
