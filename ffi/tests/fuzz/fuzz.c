@@ -112,14 +112,23 @@ static void take_config(struct input *input, tollgate_config_t *config) {
     }
 }
 
+/* What memory grows with, where it can not be asked for beforehand. */
+static uint64_t largest_limit(const tollgate_config_t *config) {
+    uint64_t largest = config->reserved[1];
+    for (uint32_t i = 0; i < config->rule_count && i < TOLLGATE_MAX_RULES; i++) {
+        largest = config->rules[i].limit > largest ? config->rules[i].limit : largest;
+    }
+    return largest;
+}
+
 static void config_target(struct input *input) {
     tollgate_config_t config;
     take_config(input, &config);
     size_t length = 0;
     int sized = tollgate_size(&config, &length);
     known(sized);
-    bool large = config.flags & TOLLGATE_LIVE && (config.rules[0].limit > 0xFFF || config.reserved[1] > 0xFFF);
-    if ((sized == TOLLGATE_OK && length > BYTES_MAX) || large) {
+    /* What `tollgate_create` alone makes has no size to ask for. */
+    if (sized == TOLLGATE_OK ? length > BYTES_MAX : largest_limit(&config) > 0xFFF) {
         return;
     }
     tollgate_limiter_t *limiter = NULL;
@@ -193,13 +202,13 @@ static void bytes_target(struct input *input) {
 static void keyed_target(struct input *input) {
     tollgate_config_t limit;
     take_config(input, &limit);
-    if (limit.rules[0].limit > 0xFFF) {
-        return; /* a table may be as large as memory, too */
+    limit.reserved[1] = 0;
+    if (largest_limit(&limit) > 0xFFF) {
+        return;
     }
     limit.clock = limit.shards = 0;
     limit.flags &= TOLLGATE_TEXTBOOK_COVERAGE;
     limit.buckets &= 0xFF;
-    limit.reserved[1] = 0;
     uint8_t flags = take_u8(input);
     tollgate_class_t classes[] = {{&limit, 1 + (flags & 31)}, {NULL, 0}};
     tollgate_keyed_config_t config = {.struct_size = TOLLGATE_KEYED_CONFIG_SIZE, .clock = TOLLGATE_CLOCK_CALLER,
