@@ -213,7 +213,7 @@
 #define TOLLGATE_BERNOULLI 4
 
 /**
- * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
+ * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
  * `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
  * see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
  */
@@ -489,8 +489,8 @@ typedef struct tollgate_config_t {
     /**
      * `reserved[0]`: for `TOLLGATE_WINDOW`, `_FIXED` and `_TWO_WINDOW` the phase in nanoseconds, below the width of a
      * bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
-     * `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
-     * (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
+     * `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` and `_COMPACT` the largest limit that it may ever get, which sets its
+     * memory (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
      * longest now); for `TOLLGATE_GCRA` the largest limit per its window (default: that now). Else, and the other two: 0.
      */
     uint64_t reserved[4];
@@ -1122,7 +1122,7 @@ TOLLGATE_NOEXCEPT;
  *
  * `TOLLGATE_LOG`: any rules, with limits up to `reserved[1]`. `TOLLGATE_WINDOW`: limits of up to half of what the header names,
  * less for windows that are shorter than the longest; windows that are multiples of its bucket, up to `reserved[1]`.
- * With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit.
+ * With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit. `TOLLGATE_COMPACT`: the limit, up to `reserved[1]`.
  *
  * Errors, which change nothing:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.
