@@ -219,7 +219,9 @@ MUTANTS = [
         "let start = bucket.saturating_sub(back);", "let start = bucket.saturating_sub(back + 1);")], DIES),
     ("counter: a glance a bucket off", "counter", WINDOW, [(
         "self.split.pack(backs[0], rules.first().limit);", "self.split.pack(backs[0] - 1, rules.first().limit);"), (
-        "self.slot(bucket.checked_sub(self.backs[0])?)", "self.slot(bucket.checked_sub(self.backs[0] - 1)?)")], DIES),
+        "bucket.overflowing_sub(self.backs[0]);", "bucket.overflowing_sub(self.backs[0] - 1);")], DIES),
+    ("counter: a glance in the first window counts one less", "counter", WINDOW, [(
+        "room_since(0, first)", "room_since(0, first.wrapping_add(self.split.in_place(1)))")], DIES),
     ("counter: a glance beyond its bucket", "counter", WINDOW, [(
         "if !self.split.ends_after(bucket, now) {", "if false {")], DIES),
     ("counter: a glance in a turn", "counter", WINDOW, [(

@@ -60,7 +60,7 @@ pub const TOLLGATE_TEXTBOOK_COVERAGE: u32 = 1;
 pub const TOLLGATE_STATS: u32 = 2;
 /// `TOLLGATE_SAMPLED`: choose by chance.
 pub const TOLLGATE_BERNOULLI: u32 = 4;
-/// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
+/// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
 /// `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
 /// see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
 pub const TOLLGATE_LIVE: u32 = 8;
@@ -105,8 +105,8 @@ pub struct tollgate_config_t {
     pub rules: [tollgate_rule_t; TOLLGATE_MAX_RULES],
     /// `reserved[0]`: for `TOLLGATE_WINDOW`, `_FIXED` and `_TWO_WINDOW` the phase in nanoseconds, below the width of a
     /// bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
-    /// `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
-    /// (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
+    /// `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` and `_COMPACT` the largest limit that it may ever get, which sets its
+    /// memory (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
     /// longest now); for `TOLLGATE_GCRA` the largest limit per its window (default: that now). Else, and the other two: 0.
     pub reserved: [u64; 4],
 }
@@ -156,6 +156,8 @@ pub(crate) enum Life {
     Fixed(FixedBuilder),
     TwoWindow(TwoWindowBuilder),
     Gcra(GcraBuilder),
+    #[cfg(feature = "std")]
+    Compact(CompactBuilder),
 }
 
 /// In the number of a form: it has shards.
@@ -250,13 +252,7 @@ impl tollgate_config_t {
                 Plan::Pacing(if self.burst > 0 { start.queue(self.burst) } else { start })
             }
             #[cfg(feature = "std")]
-            TOLLGATE_COMPACT => {
-                let start = Compact::builder(limit, window).max_cost(cost);
-                Plan::Compact(match self.part()? {
-                    Some(tick) => start.tick(tick),
-                    None => start,
-                })
-            }
+            TOLLGATE_COMPACT => Plan::Compact(self.compact()?),
             #[cfg(feature = "std")]
             TOLLGATE_SAMPLED => {
                 let start = Sampled::builder(limit, window).max_cost(cost);
@@ -294,6 +290,8 @@ impl tollgate_config_t {
             (TOLLGATE_FIXED, false) => Life::Fixed(self.fixed()),
             (TOLLGATE_TWO_WINDOW, false) => Life::TwoWindow(self.two_window()),
             (TOLLGATE_GCRA, false) => Life::Gcra(self.gcra()),
+            #[cfg(feature = "std")]
+            (TOLLGATE_COMPACT, false) => Life::Compact(self.compact()?),
             _ => return Err(TOLLGATE_E_UNSUPPORTED),
         }))
     }
@@ -351,6 +349,16 @@ impl tollgate_config_t {
         if self.reserved[1] > 0 { start.rate_max(self.reserved[1], window) } else { start }
     }
 
+    #[cfg(feature = "std")]
+    fn compact(&self) -> Result<CompactBuilder, tollgate_status> {
+        let first = self.rules[0];
+        let mut start = Compact::builder(first.limit, span(first.window_ns)).max_cost(self.cost());
+        if let Some(tick) = self.part()? {
+            start = start.tick(tick);
+        }
+        Ok(if self.reserved[1] > 0 { start.capacity(self.reserved[1]) } else { start })
+    }
+
     /// The largest cost.
     fn cost(&self) -> u64 {
         if self.max_cost == 0 { u64::MAX } else { self.max_cost.into() }
@@ -382,7 +390,7 @@ impl tollgate_config_t {
             && (self.burst == 0 || is(&[TOLLGATE_GCRA, TOLLGATE_PACING]))
             && (self.reserved[0] == 0 || has_word)
             && (self.reserved[1] == 0
-                || self.is_live() && is(&[TOLLGATE_LOG, TOLLGATE_WINDOW, TOLLGATE_GCRA]))
+                || self.is_live() && is(&[TOLLGATE_LOG, TOLLGATE_WINDOW, TOLLGATE_GCRA, TOLLGATE_COMPACT]))
             && self.reserved[2..] == [0; 2];
         if valid { Ok(()) } else { Err(TOLLGATE_E_INVALID) }
     }

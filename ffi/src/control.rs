@@ -61,7 +61,7 @@ pub unsafe extern "C" fn tollgate_usage_at(
 ///
 /// `TOLLGATE_LOG`: any rules, with limits up to `reserved[1]`. `TOLLGATE_WINDOW`: limits of up to half of what the header names,
 /// less for windows that are shorter than the longest; windows that are multiples of its bucket, up to `reserved[1]`.
-/// With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit.
+/// With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit. `TOLLGATE_COMPACT`: the limit, up to `reserved[1]`.
 ///
 /// Errors, which change nothing:
 /// - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.

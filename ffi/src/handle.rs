@@ -579,7 +579,19 @@ impl Handle {
         let fixed = || self.value::<Live<Fixed>>(tag).map(|it| it as *mut _);
         let two_window = || self.value::<Live<TwoWindow>>(tag).map(|it| it as *mut _);
         let gcra = || self.value::<Live<Gcra>>(tag).map(|it| it as *mut _);
-        log.or_else(window).or_else(fixed).or_else(two_window).or_else(gcra).or_else(|| self.live_shards(tag))
+        let others = || self.live_shards(tag).or_else(|| self.live_locked(tag));
+        log.or_else(window).or_else(fixed).or_else(two_window).or_else(gcra).or_else(others)
+    }
+
+    /// The same of those that take a lock.
+    #[cfg(all(feature = "heap", feature = "std"))]
+    fn live_locked<'a>(self, tag: u32) -> Option<*mut (dyn Rewritable + 'a)> {
+        self.value::<Live<Compact>>(tag).map(|it| it as *mut _)
+    }
+
+    #[cfg(all(feature = "heap", not(feature = "std")))]
+    fn live_locked<'a>(self, _tag: u32) -> Option<*mut (dyn Rewritable + 'a)> {
+        None
     }
 
     /// The same with shards.

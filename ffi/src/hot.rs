@@ -229,11 +229,8 @@ unsafe fn answer(
         if ask == Ask::Check {
             stats::count(handle, n, now, lost, decision.as_ref().err());
         }
-        if !out.is_null() {
-            // SAFETY: the contract of this function.
-            unsafe { out.write(decision.into()) };
-        }
-        outcome(&decision)
+        // SAFETY: the contract of this function.
+        unsafe { tell(decision, out) }
     })())
 }
 
@@ -257,8 +254,20 @@ unsafe fn reserve(limiter: *mut tollgate_limiter_t, n: u64, passed: Option<u64>,
     })())
 }
 
+/// Tells a decision: the figures to whoever asked for them, and what it comes to.
+///
+/// # Safety
+/// `out` is NULL or writable.
+pub(crate) unsafe fn tell(decision: Decision, out: *mut tollgate_decision_t) -> Result<(), tollgate_status> {
+    if !out.is_null() {
+        // SAFETY: the contract of this function.
+        unsafe { out.write(decision.into()) };
+    }
+    outcome(&decision)
+}
+
 /// What a decision comes to, in a word.
-pub(crate) fn outcome(decision: &Decision) -> Result<(), tollgate_status> {
+fn outcome(decision: &Decision) -> Result<(), tollgate_status> {
     match decision {
         Ok(_) => Ok(()),
         Err(denied) => Err(match denied.reason {

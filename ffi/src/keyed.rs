@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use crate::{
     config::tollgate_config_t,
-    hot::{outcome, time, tollgate_decision_t},
+    hot::{tell, time, tollgate_decision_t},
     life::place,
     status::{
         code,
@@ -452,10 +452,7 @@ unsafe fn answer(
         let key = unsafe { key_of(table, class_index, key, len) }?;
         let now = time(passed, || table.now())?;
         let decision = if takes { table.check(&key, n, now) } else { table.peek(&key, n, now) };
-        if !out.is_null() {
-            // SAFETY: the contract of this function.
-            unsafe { out.write(decision.into()) };
-        }
-        outcome(&decision)
+        // SAFETY: the contract of this function.
+        unsafe { tell(decision, out) }
     })())
 }

@@ -50,6 +50,8 @@ macro_rules! by_rules {
 by_rules!(Log, Window, Fixed, TwoWindow);
 #[cfg(feature = "shards")]
 by_rules!(Sharded<Log>, Sharded<Window>);
+#[cfg(feature = "std")]
+by_rules!(Compact);
 
 impl Rewritable for Live<Gcra> {
     fn set_rate(&self, rate: Rule, burst: u64, now: Nanos) -> Option<Result<(), ConfigError>> {
@@ -98,6 +100,7 @@ impl<C: tollgate::Config + Named> Named for tollgate::Placed<'static, C> {
 #[cfg(feature = "std")]
 named! {
     Compact, TOLLGATE_COMPACT;
+    Live<Compact>, TOLLGATE_COMPACT | LIVE;
     Sampled, TOLLGATE_SAMPLED;
     Wheel, TOLLGATE_WHEEL;
 }

@@ -257,6 +257,8 @@ fn make_live(config: &tollgate_config_t, life: Life) -> Result<Handle, tollgate_
         Life::Fixed(builder) => make_of(config, Live::new(builder.build()?)?),
         Life::TwoWindow(builder) => make_of(config, Live::new(builder.build()?)?),
         Life::Gcra(builder) => make_of(config, Live::new(builder.build()?)?),
+        #[cfg(feature = "std")]
+        Life::Compact(builder) => make_of(config, Live::new(builder.build()?)?),
     }
 }
 

@@ -169,7 +169,7 @@ pub fn deep(options: &Options) -> Result<(), String> {
     }
     let start = Instant::now();
     let mut jobs = Vec::new();
-    for model in options.models() {
+    for model in options.models()? {
         // What is documented breaks in one schedule of many.
         if model.expect == Expect::Pass {
             jobs.push(Work { name: model.name, check: model.check, generated: None });

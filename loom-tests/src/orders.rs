@@ -61,7 +61,7 @@ struct Job<'a> {
 /// A survivor is not listed, or a listed one dies or is gone.
 pub fn orders(options: &Options) -> Result<(), String> {
     let start = Instant::now();
-    let mut models = options.models();
+    let mut models = options.models()?;
     models.retain(|model| model.expect == Expect::Pass);
     let listed = list()?;
     let (jobs, sites) = jobs(&models, &listed);

@@ -1,6 +1,7 @@
 //! The models run, and their table.
 
 use std::{
+    collections::BTreeSet,
     thread,
     time::{Duration, Instant},
 };
@@ -45,12 +46,16 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(crate) fn models(&self) -> Vec<Model> {
+    /// The models asked for; `Err` names two that bear one name, of which a table could not tell which is which.
+    pub(crate) fn models(&self) -> Result<Vec<Model>, String> {
         let mut models = all();
+        if let Some(name) = named_twice(&models) {
+            return Err(format!("two models are named \"{name}\""));
+        }
         models.retain(|model| {
             (self.long || !model.long) && self.only.iter().all(|part| model.name.contains(part.as_str()))
         });
-        models
+        Ok(models)
     }
 }
 
@@ -69,12 +74,17 @@ impl Model {
     }
 }
 
+fn named_twice(models: &[Model]) -> Option<&str> {
+    let mut names = BTreeSet::new();
+    models.iter().map(|model| model.name.as_str()).find(|name| !names.insert(*name))
+}
+
 /// Runs the models and prints one row for each; `Err` tells how many did not end as expected.
 ///
 /// # Errors
 /// As said.
 pub fn run(options: &Options) -> Result<(), String> {
-    let models = options.models();
+    let models = options.models()?;
     let start = Instant::now();
     if !pool::is_copy() {
         println!("{}", heading());
@@ -144,7 +154,7 @@ fn row(model: &Model, report: &Report, time: Duration) -> String {
 /// # Errors
 /// All passed, or one gave no verdict.
 pub fn kill(options: &Options) -> Result<(), String> {
-    let mut models = options.models();
+    let mut models = options.models()?;
     models.retain(|model| model.expect == Expect::Pass);
     let bounds = if options.bound > 1 { vec![1, options.bound] } else { vec![options.bound] };
     let (first, rest): (Vec<_>, Vec<_>) =
@@ -174,4 +184,17 @@ pub fn kill(options: &Options) -> Result<(), String> {
         }
     }
     Err("survives".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_models_bear_one_name() {
+        let mut models = all();
+        assert_eq!(named_twice(&models), None);
+        models.extend(all().into_iter().nth(3));
+        assert_eq!(named_twice(&models), Some(&*all()[3].name));
+    }
 }

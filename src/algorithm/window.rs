@@ -26,7 +26,7 @@
 //! | id | always                                                                      | kept by                 |
 //! |----|-----------------------------------------------------------------------------|-------------------------|
 //! | I1 | the bucket of the state never decreases, and each bucket is turned to once   | the maximum in `newest`  |
-//! | I2 | unless turning, each bucket `b` with `state - reach <= b <= state` has its start total in its slot | `fill`, before the turn ends |
+//! | I2 | unless turning, each bucket `b` with `state - reach <= b <= state` has its start total in its slot | `fill`, before the turn ends; for bucket 0, zeroed memory |
 //! | I3 | while turning, a slot that holds an earlier bucket than its own lacks the present total | as I2, the turn before |
 //! | I4 | the bucket of a slot only grows, so a late fill fails                        | one value for each bucket |
 //! | I5 | no rule's `total - start` exceeds the largest limit; a state recurs only within its bucket, where the same start totals judge it | the judgement before L1, `with_rules`, `give_back` |
@@ -53,6 +53,7 @@
 
 use core::{
     cmp::Ordering::{Equal, Greater, Less},
+    hint::cold_path,
     mem::offset_of,
     num::NonZeroU64,
     time::Duration,
@@ -560,8 +561,17 @@ impl<'w> History for OnWindow<'w> {
         if !self.split.ends_after(bucket, now) {
             return None;
         }
-        let start = self.slot(bucket.checked_sub(self.backs[0])?).load(Acquire); // O2
-        let room = self.first_room.wrapping_add(start.0).wrapping_sub(seen.0);
+        let room_since = |first, passed| {
+            let start = self.slot(first).load(Acquire); // O2
+            self.first_room.wrapping_add(start.0).wrapping_add(passed).wrapping_sub(seen.0)
+        };
+        let (first, is_before_all) = bucket.overflowing_sub(self.backs[0]);
+        let room = if is_before_all {
+            cold_path();
+            room_since(0, first) // It looks back no further than to bucket 0: so many buckets less.
+        } else {
+            room_since(first, 0)
+        };
         if room == 0 && cost > 0 {
             return Some(false); // The bucket looked for lies there, and leaves nothing.
         }
@@ -834,6 +844,25 @@ mod tests {
             let build = |limit| Window::builder(limit, Duration::from_nanos(width)).buckets(1).build();
             assert!(build(max).is_ok(), "{width}");
             assert_eq!(build(max + 1).err(), Some(ConfigError::Limit { got: max + 1, max }));
+        }
+    }
+
+    /// In the first window, too, one glance is enough in the newest bucket.
+    #[test]
+    fn a_glance_answers_from_the_clocks_zero_on() {
+        for coverage in [Coverage::Full, Coverage::Textbook] {
+            let builder = Window::builder(3, Duration::from_nanos(40)).buckets(4).coverage(coverage);
+            for bucket in 0..12 {
+                let (counter, now) = (builder.build().unwrap(), Nanos::from_nanos(10 * bucket + 7));
+                assert!(counter.try_acquire_at(1, now));
+                let glance = |cost| counter.on().glance(cost, now);
+                assert_eq!(
+                    [3, 2, 1, 0].map(glance),
+                    [Some(false), Some(true), Some(false), None],
+                    "{bucket}"
+                );
+                assert_eq!(counter.usage_at(0, now), Some(3));
+            }
         }
     }
 

@@ -28,8 +28,17 @@
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
  * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*),
  * but not those of a region (tollgate_shm_keyed_*), which are all of it.
- * With shards a limiter is not async-signal-safe, but where the library was built without std: a thread's first call may
- * take memory of the thread's own. tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
+ * tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
+ *
+ * From a signal handler:
+ *   may be called        try_acquire*, check*, peek*, reserve*, usage_at, get_*, stats: on a limiter that takes no lock, with any flags
+ *                        and shards, in any memory; init_in, attach_in; shm_keyed_*, shm_count, shm_size; now_ns (see there);
+ *                        size, align, strerror, status_name, and what tells a version.
+ *   may not              create, destroy, reset, set_r*, coarse_*, keyed_*, and the other shm_*.
+ *   and once before      in each thread whose handlers call, if the library has std and came by dlopen: a call on a limiter with
+ *                        TOLLGATE_STATS or shards, outside of any handler. The library keeps a few words for each thread, for which
+ *                        the system may take memory when they are first used: in such a call, or in any that loses a race
+ *                        to another thread. A library that the program was linked with has them from the start.
  *
  * A time is nanoseconds since any zero, below 2^62. A window is (now - window, now]. */
 
@@ -213,7 +222,7 @@
 #define TOLLGATE_BERNOULLI 4
 
 /**
- * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
+ * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
  * `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
  * see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
  */
@@ -489,8 +498,8 @@ typedef struct tollgate_config_t {
     /**
      * `reserved[0]`: for `TOLLGATE_WINDOW`, `_FIXED` and `_TWO_WINDOW` the phase in nanoseconds, below the width of a
      * bucket (the window), by which edges are shifted; for `TOLLGATE_SAMPLED` with `TOLLGATE_BERNOULLI` the seed.
-     * `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` the largest limit that it may ever get, which sets its memory
-     * (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
+     * `reserved[1]`, with `TOLLGATE_LIVE`: for `TOLLGATE_LOG` and `_COMPACT` the largest limit that it may ever get, which sets its
+     * memory (default: the largest now; needed with shards); for `TOLLGATE_WINDOW` the longest window in nanoseconds (default: the
      * longest now); for `TOLLGATE_GCRA` the largest limit per its window (default: that now). Else, and the other two: 0.
      */
     uint64_t reserved[4];
@@ -1122,7 +1131,7 @@ TOLLGATE_NOEXCEPT;
  *
  * `TOLLGATE_LOG`: any rules, with limits up to `reserved[1]`. `TOLLGATE_WINDOW`: limits of up to half of what the header names,
  * less for windows that are shorter than the longest; windows that are multiples of its bucket, up to `reserved[1]`.
- * With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit.
+ * With shards: one rule. `TOLLGATE_FIXED`, `_TWO_WINDOW`: the limit. `TOLLGATE_COMPACT`: the limit, up to `reserved[1]`.
  *
  * Errors, which change nothing:
  * - TOLLGATE_E_NULL, TOLLGATE_E_ALIGN, TOLLGATE_E_NOT_READY, TOLLGATE_E_MAGIC: as `tollgate_reset`, and of `rules`.

@@ -67,8 +67,8 @@ public:
         return set(raw_.reserved[0], detail::to_ns(phase));
     }
 
-    /* The rules may change; those of a log, and the rate of TOLLGATE_GCRA, up to this limit (0: the largest now), those of a
-     * counter as below. */
+    /* The rules may change; those of a log, compact or not, and the rate of TOLLGATE_GCRA, up to this limit (0: the largest
+     * now), those of a counter as below. */
     config &live(std::uint64_t limit_max = 0) noexcept {
         raw_.flags |= TOLLGATE_LIVE;
         return set(raw_.reserved[1], limit_max);

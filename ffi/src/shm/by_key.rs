@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use super::{region::Shm, tollgate_shm_t};
 use crate::{
-    hot::{outcome, time, tollgate_decision_t},
+    hot::{tell, time, tollgate_decision_t},
     keyed::bytes_of,
     life::place,
     status::{code, tollgate_status::*},
@@ -192,10 +192,7 @@ unsafe fn answer(
         let region = shm.keyed()?;
         let now = time(passed, || shm.now())?;
         let decision = region.key_decision(key, n, now, takes).ok_or(TOLLGATE_E_UNSUPPORTED)?;
-        if !out.is_null() {
-            // SAFETY: the contract of this function.
-            unsafe { out.write(decision.into()) };
-        }
-        outcome(&decision)
+        // SAFETY: the contract of this function.
+        unsafe { tell(decision, out) }
     })())
 }

@@ -1,34 +1,12 @@
 /* Limiters by key: every status of every function, keys of every length, classes, and memory that stays as it is. */
 #include <string.h>
 
-#include "expect.h"
+#include "allocations.h"
 
 typedef tollgate_config_t config_t;
 typedef tollgate_keyed_t keyed_t;
 
 enum { BUSY = 5 };
-
-/* What the process has asked of the allocator. */
-static unsigned long asked;
-
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *memory, size_t bytes);
-
-void *malloc(size_t bytes) {
-    asked++;
-    return __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes) {
-    asked++;
-    return __libc_calloc(count, bytes);
-}
-
-void *realloc(void *memory, size_t bytes) {
-    asked++;
-    return __libc_realloc(memory, bytes);
-}
 
 static config_t of(uint32_t algorithm, uint64_t limit) {
     config_t config = TOLLGATE_CONFIG_INIT(algorithm, 0, limit, SECOND);

@@ -1,7 +1,4 @@
 /* Rules that change while the limiter runs: what was taken stays taken. */
-#include <pthread.h>
-#include <string.h>
-
 #include "expect.h"
 
 static tollgate_limiter_t *make(uint32_t algorithm, uint64_t limit, uint64_t window_ns, uint64_t most, uint32_t shards) {
@@ -95,6 +92,21 @@ static void windows(void) {
     tollgate_destroy(limiter);
 }
 
+/* The log that takes a lock: another limit, up to what it has memory for. */
+static void compact(void) {
+    tollgate_limiter_t *limiter = make(TOLLGATE_COMPACT, 10, SECOND, 12, 0);
+    tollgate_rule_t rule = {13, SECOND};
+    EXPECT(taken(limiter, 20, 20 * SECOND) == 10);
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, &rule, 1));
+    rule.limit = 12;
+    rule.window_ns = 2 * SECOND;
+    GIVES(TOLLGATE_E_INVALID, tollgate_set_rules(limiter, &rule, 1));
+    GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_set_rate_at(limiter, &rule, 1, 20 * SECOND));
+    set(limiter, 12, SECOND);
+    EXPECT(taken(limiter, 20, 20 * SECOND) == 2 && taken(limiter, 20, 21 * SECOND) == 12);
+    tollgate_destroy(limiter);
+}
+
 /* Rate and burst of a bucket: what is owed is kept, and drains at the new rate. */
 static void rates(void) {
     tollgate_config_t config = TOLLGATE_CONFIG_INIT(TOLLGATE_TOKEN_BUCKET, TOLLGATE_CLOCK_CALLER, 1, SECOND);
@@ -125,6 +137,11 @@ int main(void) {
     for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_TWO_WINDOW; algorithm++) f019_lowered_in_a_window(algorithm);
     windows();
     rates();
+    if (!bare()) {
+        f018_up_to_zero_and_up_again(TOLLGATE_COMPACT, 150, 0);
+        f019_lowered_in_a_window(TOLLGATE_COMPACT);
+        compact();
+    }
     if (!spreads()) return 0;
     f018_up_to_zero_and_up_again(TOLLGATE_LOG, 150, 5);
     f018_up_to_zero_and_up_again(TOLLGATE_WINDOW, 0, 5);

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "expect.h"
+#include "allocations.h"
 
 typedef tollgate_shm_config_t shm_config_t;
 typedef tollgate_shm_t shm_t;
@@ -557,6 +557,36 @@ static void f099_nothing_panics(void) {
     }
 }
 
+/* What a handler of a signal may call, on a region and on a limiter of it. */
+static shm_t *region;
+static tollgate_limiter_t *in_region;
+
+static void handled(void) {
+    tollgate_decision_t decision;
+    uint64_t used;
+    for (uint64_t now = NOW; now < NOW + 9; now++) {
+        tollgate_try_acquire_at(in_region, 1, now);
+        EXPECT(tollgate_check_at(in_region, 1, now, &decision) >= 0);
+        tollgate_shm_keyed_try_acquire_at(region, "alice", 5, 1, now);
+        EXPECT(tollgate_shm_keyed_check_at(region, &now, sizeof now, 1, now, &decision) >= 0);
+        EXPECT(tollgate_shm_keyed_peek_at(region, "bob", 3, 1, now, &decision) >= 0);
+        EXPECT(tollgate_shm_keyed_usage_at(region, "alice", 5, 0, now, &used) == TOLLGATE_OK);
+    }
+    EXPECT(tollgate_shm_keyed_len(region) > 1 && tollgate_shm_keyed_capacity(region) > 1 && tollgate_shm_count(region) == 1);
+}
+
+static void in_handlers(void) {
+    tollgate_config_t limit = of(TOLLGATE_LOG, 5);
+    shm_config_t config = region_of(&limit, 1, 10);
+    int fd;
+    GIVES(TOLLGATE_OK, tollgate_shm_create_memfd("", &config, &fd, &region));
+    EXPECT(close(fd) == 0);
+    GIVES(TOLLGATE_OK, tollgate_shm_get(region, 0, &in_region));
+    in_a_handler(NULL, handled);
+    tollgate_destroy(in_region);
+    tollgate_shm_close(region);
+}
+
 int main(void) {
     snprintf(path, sizeof path, "/dev/shm/tollgate-shm-test-%d", (int)getpid());
     by_name();
@@ -567,6 +597,7 @@ int main(void) {
     by_index();
     by_key();
     by_clock();
+    in_handlers();
     f099_nothing_panics();
     return 0;
 }

@@ -517,7 +517,9 @@ static void live(void *memory, size_t bytes) {
     GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_init_in(memory, bytes, &config, &limiter));
     for (uint32_t algorithm = TOLLGATE_PACING; algorithm <= TOLLGATE_WHEEL; algorithm++) {
         config.algorithm = algorithm;
-        GIVES(TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
+        config.reserved[1] = algorithm == TOLLGATE_COMPACT ? 4 : 0; /* less than the limit */
+        bool may = algorithm == TOLLGATE_COMPACT && lives() && !bare();
+        GIVES(may ? TOLLGATE_E_INVALID : TOLLGATE_E_UNSUPPORTED, tollgate_create(&config, &limiter));
     }
     for (uint32_t algorithm = TOLLGATE_FIXED; algorithm <= TOLLGATE_TWO_WINDOW; algorithm++) {
         config = of(algorithm, 5);

@@ -2,20 +2,13 @@
 #include <tollgate/tollgate.hpp>
 #include <tollgate/tollgate.hpp> // twice on purpose
 
-#include <cstdio>
+#include "../c/expect.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
-
-#define EXPECT(condition) \
-    do { \
-        if (!(condition)) { \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(1); \
-        } \
-    } while (0)
 
 using tollgate::config;
 using tollgate::key_view;
@@ -146,10 +139,6 @@ static void clocks() {
     }
 }
 
-static bool lives() {
-    return static_cast<bool>(limiter::create(config(TOLLGATE_FIXED, 1, seconds(1)).live().clock(TOLLGATE_CLOCK_CALLER)));
-}
-
 static void shards() {
     if (log(5).shards(3).size() == 0) return; /* built without */
     limiter it = limiter::create(log(5).shards(3).max_cost(1));
@@ -171,6 +160,9 @@ static void live() {
     limiter counter = limiter::create(config(TOLLGATE_WINDOW, 2, seconds(1)).live(seconds(3)).clock(TOLLGATE_CLOCK_CALLER));
     EXPECT(counter.set_rule(2, seconds(3)) == TOLLGATE_OK && counter.set_rule(2, seconds(4)) == TOLLGATE_E_INVALID);
     EXPECT(limiter::create(log(2)).set_rule(1, seconds(1)) == TOLLGATE_E_UNSUPPORTED);
+    limiter compact = limiter::create(config(TOLLGATE_COMPACT, 2, seconds(1)).live(4).clock(TOLLGATE_CLOCK_CALLER));
+    EXPECT(bare() ? compact.error() == TOLLGATE_E_UNSUPPORTED
+                  : compact.set_rule(4, seconds(1)) == TOLLGATE_OK && compact.set_rule(5, seconds(1)) == TOLLGATE_E_INVALID);
 }
 
 /* Anything that has data and a size. */

@@ -1,20 +1,13 @@
 // Regions as tollgate.hpp has them: owners that go and leave the region, limiters of their own, keys.
 #include <tollgate/tollgate.hpp>
 
-#include <cstdio>
+#include "../c/expect.h"
+
 #include <cstdlib>
 #include <string>
 #include <type_traits>
 #include <unistd.h>
 #include <utility>
-
-#define EXPECT(condition) \
-    do { \
-        if (!(condition)) { \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(1); \
-        } \
-    } while (0)
 
 using tollgate::config;
 using tollgate::limiter;

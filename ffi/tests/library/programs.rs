@@ -43,6 +43,16 @@ fn f102_unloaded_while_threads_live() {
     compile_and_run("f102_unloaded", Link::Static, &[OsStr::new(&object)]);
 }
 
+#[test]
+fn handlers_of_signals_ask_for_no_memory() {
+    let object = library().join("libtollgate.so");
+    for (link, arguments) in
+        [(Link::Static, &[][..]), (Link::Shared, &[]), (Link::Static, &[OsStr::new(&object)])]
+    {
+        compile_and_run("handlers", link, arguments);
+    }
+}
+
 /// Memory that initialisers of every kind have left at any point.
 #[test]
 fn initialisers_help_one_another() {

@@ -53,10 +53,13 @@ static void *sender(void *argument) {
     return NULL;
 }
 
-/* Window after window, until enough signals have come. In each the two together get the limit, of a limiter on the heap or
- * in the region, and of a key. */
-static void run(uint32_t algorithm, bool in_region) {
+/* Window after window, until enough signals have come. In each the two together get the limit, of a limiter on the heap
+ * (with these flags and shards) or in the region, and of a key. */
+static void run(uint32_t algorithm, uint32_t flags, uint32_t shards, bool in_region) {
     tollgate_config_t config = program_config(algorithm, LIMIT, SECOND), limit = config;
+    config.flags = flags;
+    config.shards = shards;
+    config.reserved[1] = flags & TOLLGATE_LIVE && algorithm == TOLLGATE_LOG ? LIMIT : 0;
     limit.clock = 0;
     tollgate_shm_config_t shared = TOLLGATE_SHM_CONFIG_INIT(TOLLGATE_CLOCK_CALLER, &limit, 1, 1);
     tollgate_limiter_t *made;
@@ -95,8 +98,8 @@ static void run(uint32_t algorithm, bool in_region) {
     }
     CHECK_EQ(admitted + (uint64_t)taken, (windows + 1) * LIMIT);
     CHECK_EQ(admitted_by_key + (uint64_t)taken_by_key, (windows + 1) * LIMIT);
-    printf("signal: algorithm %u%s: %d signals inside a call, %d and %d permits to the handler, %llu windows\n", algorithm,
-           in_region ? " in a region" : "", (int)interrupted, (int)taken, (int)taken_by_key, (unsigned long long)windows);
+    printf("signal: algorithm %u, flags %u, %u shards%s: %d signals inside a call, %d and %d permits to the handler, %llu windows\n",
+           algorithm, flags, shards, in_region ? ", in a region" : "", (int)interrupted, (int)taken, (int)taken_by_key, (unsigned long long)windows);
     tollgate_destroy(limiter);
     tollgate_shm_close(region);
 }
@@ -117,9 +120,15 @@ int main(void) {
     struct itimerval every = {{0, 1000}, {0, 1000}};
     CHECK(setitimer(ITIMER_PROF, &every, NULL) == 0);
     for (int in_region = 0; in_region < 2; in_region++) {
-        run(TOLLGATE_LOG, in_region);
-        run(TOLLGATE_WINDOW, in_region);
-        run(TOLLGATE_TOKEN_BUCKET, in_region);
+        run(TOLLGATE_LOG, 0, 0, in_region);
+        run(TOLLGATE_WINDOW, 0, 0, in_region);
+        run(TOLLGATE_TOKEN_BUCKET, 0, 0, in_region);
+    }
+    for (uint32_t algorithm = TOLLGATE_LOG; algorithm <= TOLLGATE_WINDOW; algorithm++) {
+        run(algorithm, TOLLGATE_STATS, 0, false);
+        run(algorithm, TOLLGATE_STATS, 2, false);
+        run(algorithm, TOLLGATE_STATS | TOLLGATE_LIVE, 0, false);
+        run(algorithm, TOLLGATE_STATS | TOLLGATE_LIVE, 2, false);
     }
     tollgate_destroy(with_a_clock[0]);
     tollgate_destroy(with_a_clock[1]);

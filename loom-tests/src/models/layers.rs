@@ -151,11 +151,11 @@ pub(super) fn add(models: &mut Vec<Model>) {
     let subject = |outer, user| subject(outer, None, user);
     let (a, b) = (|now| acquire(Stacked::A, now), |now| acquire(Stacked::B, now));
     let (audit, whole) = (|n| acquire(Stacked::AUDIT, n), |n| acquire(Stacked::AUDIT_WHOLE, n));
-    let last = Scenario::new("last outer permit").thread([a(5)]).thread([b(5)]);
+    let last = |name| Scenario::new(name).thread([a(5)]).thread([b(5)]);
     models.extend([
-        subject(1, 1).model(last.clone().after([audit(1)])),
+        subject(1, 1).model(last("last outer permit").after([audit(1)])),
         // What the documentation says a lost race costs does happen.
-        subject(1, 1).model(last.after([whole(1)])).documented(),
+        subject(1, 1).model(last("last outer permit, the race costs nothing").after([whole(1)])).documented(),
         subject(2, 1)
             .model(Scenario::new("last inner permit").thread([a(5)]).thread([a(6)]).after([whole(1)])),
         subject(1, 2)
