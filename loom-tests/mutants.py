@@ -380,6 +380,9 @@ MUTANTS = [
         "taken, taken - 1, ", "taken, taken.wrapping_sub(1), ")], DIES),
     ("waiting: a seat too many", "waiting", WAITING, [(
         "if taken >= self.waiters_max {", "if taken > self.waiters_max {")], DIES),
+    ("waiting: who sleeps again sits down again", "waiting", WAITING, [(
+        "        if seat.is_none() {\n            *seat = Some(self.sit()?);\n        }\n",
+        "        *seat = Some(self.sit()?);\n")], DIES),
     ("waiting: a seat is kept", "waiting", WAITING, [(
         "self.0.compare_exchange(taken, taken - 1, Relaxed, Relaxed)",
         "self.0.compare_exchange(taken, taken, Relaxed, Relaxed)")], DIES),

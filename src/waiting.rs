@@ -215,8 +215,15 @@ impl<C: Clock, T> Waiting<C, T> {
         self.seats.load(Relaxed) // O1
     }
 
-    /// Asks once: the permits, or how long to sleep before it is worth asking again (I2).
-    fn ask(&self, limiter: &(impl Layer + ?Sized), cost: u64, deadline: Nanos) -> Result<Asked, WaitError> {
+    /// Asks once: the permits, or how long to sleep before it is worth asking again (I2). Who is to sleep has a seat from then
+    /// on, one for all its sleeps.
+    fn ask<'a>(
+        &'a self,
+        limiter: &(impl Layer + ?Sized),
+        cost: u64,
+        deadline: Nanos,
+        seat: &mut Option<Seat<'a>>,
+    ) -> Result<Asked, WaitError> {
         let now = self.clock.now();
         let denied = match limiter.decide_at(cost, now) {
             Ok(quota) => return Ok(Asked::Admitted(quota)),
@@ -226,6 +233,9 @@ impl<C: Clock, T> Waiting<C, T> {
         let due = denied.quota.at + wait;
         if due > deadline {
             return Err(WaitError::Timeout(denied));
+        }
+        if seat.is_none() {
+            *seat = Some(self.sit()?);
         }
         // Not beyond the deadline, at which it is worth a last question.
         let until = (due + self.jitter.draw()).min(deadline);
@@ -313,14 +323,9 @@ impl<C: Clock, T: Timer> Waiting<C, T> {
     ) -> Result<Quota, WaitError> {
         let mut seat = None;
         loop {
-            match self.ask(limiter, cost, deadline)? {
+            match self.ask(limiter, cost, deadline, &mut seat)? {
                 Asked::Admitted(quota) => return Ok(quota),
-                Asked::Sleep(span) => {
-                    if seat.is_none() {
-                        seat = Some(self.sit()?);
-                    }
-                    self.timer.sleep(span).await;
-                }
+                Asked::Sleep(span) => self.timer.sleep(span).await,
             }
         }
     }
@@ -342,14 +347,9 @@ impl<C: Clock, T: Block> Waiting<C, T> {
         let deadline = self.clock.now() + timeout.into();
         let mut seat = None;
         loop {
-            match self.ask(limiter, cost, deadline)? {
+            match self.ask(limiter, cost, deadline, &mut seat)? {
                 Asked::Admitted(quota) => return Ok(quota),
-                Asked::Sleep(span) => {
-                    if seat.is_none() {
-                        seat = Some(self.sit()?);
-                    }
-                    self.timer.block(span);
-                }
+                Asked::Sleep(span) => self.timer.block(span),
             }
         }
     }

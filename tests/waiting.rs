@@ -109,6 +109,45 @@ fn f050_a_cancelled_waiter_still_takes_its_token() {
     assert_eq!((room.waiters(), bucket.usage_at(0, clock.now())), (0, Some(1)));
 }
 
+/// Sleeps half of what is asked, at least a moment: a timer may be early.
+struct Light(Arc<Manual>);
+
+impl Light {
+    fn half(span: Duration) -> Duration {
+        (span / 2).max(Duration::from_nanos(1))
+    }
+}
+
+impl Timer for Light {
+    fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send {
+        Until(self.0.clone(), self.0.now() + Self::half(span).into())
+    }
+}
+
+impl Block for Light {
+    fn block(&self, span: Duration) {
+        self.0.advance(Self::half(span));
+    }
+}
+
+/// However often a waiter is woken in vain, it has one seat.
+#[test]
+fn a_waiter_that_wakes_early_keeps_its_one_seat() {
+    let clock = Arc::new(Manual::at(Nanos::from_secs(1_000)));
+    let room = Waiting::new(clock.clone(), Light(clock.clone())).waiters_max(1);
+    let log = Log::builder(1, secs(10)).build().unwrap();
+    assert!(log.try_acquire_at(1, clock.now()));
+    assert!(room.acquire_timeout(&log, 1, secs(20)).is_ok());
+    let mut waiter = pin!(room.acquire(&log, 1));
+    let mut naps = 0;
+    while poll(waiter.as_mut()).is_none_or(|answer| answer.is_err()) {
+        assert_eq!(room.waiters(), 1);
+        clock.advance(secs(1));
+        naps += 1;
+    }
+    assert_eq!((naps, room.waiters(), clock.now()), (10, 0, Nanos::from_secs(1_020)));
+}
+
 /// A huge time-out means to wait long, never not to wait; a huge wait is no reason to panic.
 #[test]
 fn f055_the_largest_duration_as_a_time_out() {

@@ -147,6 +147,8 @@ struct Sleepers {
 
 struct Bed {
     clock: Arc<Manual>,
+    /// How much too soon it wakes who sleeps.
+    early: Duration,
     /// Not seen by the model.
     sleeping: AtomicU64,
 }
@@ -155,7 +157,7 @@ impl Block for Bed {
     fn block(&self, span: Duration) {
         let sleeping = self.sleeping.fetch_add(1, Relaxed) + 1;
         assert!(sleeping <= 1, "{sleeping} sleep in one seat");
-        self.clock.advance(span);
+        self.clock.advance(span.saturating_sub(self.early).max(Duration::from_nanos(1)));
         self.sleeping.fetch_sub(1, Relaxed);
     }
 }
@@ -168,9 +170,9 @@ impl Sleepers {
     /// When all is done: nobody sits, and what is charged is what was admitted in the last window.
     const AUDIT: u64 = 3;
 
-    fn new() -> Self {
+    fn new(early: Duration) -> Self {
         let clock = Arc::new(Manual::at(Nanos::from_nanos(1)));
-        let bed = Bed { clock: clock.clone(), sleeping: AtomicU64::new(0) };
+        let bed = Bed { clock: clock.clone(), early, sleeping: AtomicU64::new(0) };
         let waiting = Waiting::new(clock, bed).waiters_max(1);
         Self { waiting, limiter: full(), admitted: Mutex::new(vec![Nanos::ZERO]) }
     }
@@ -196,7 +198,11 @@ impl Limiter for Sleepers {
 
 pub(super) fn add(models: &mut Vec<Model>) {
     let room = Subject::new("waiting, 2 seats", Room::new, Spec::oracle(Seats));
-    let sleepers = Subject::new("waiting, asleep in 1 seat", Sleepers::new, Spec::oracle(Asserts));
+    let sleepers = |name, early| {
+        Subject::new(name, move || Sleepers::new(Duration::from_nanos(early)), Spec::oracle(Asserts))
+    };
+    let asleep = sleepers("waiting, asleep in 1 seat", 0);
+    let woken = sleepers("waiting, woken early", 4);
     let wait = |timeout| acquire(Sleepers::WAIT, timeout);
     let audit = acquire(Sleepers::AUDIT, 0);
     let sitting = |n| tollgate_check::peek(n, 0);
@@ -233,10 +239,18 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .after([give_up(3), sitting(0), sit(5), sit(6)]),
         ),
         // Whoever comes first sleeps until 10. The other is crowded out, or too late, or sleeps in its turn.
-        sleepers.model(Scenario::new("one at a time").thread([wait(12)]).thread([wait(12)]).after([
+        asleep.model(Scenario::new("one at a time").thread([wait(12)]).thread([wait(12)]).after([
             audit.clone(),
             acquire(Sleepers::ALONE, 30),
-            audit,
+            audit.clone(),
         ])),
+        // In the one seat that it has it sleeps again and again.
+        woken
+            .model(
+                Scenario::new("one seat for all sleeps")
+                    .thread([acquire(Sleepers::ALONE, 30)])
+                    .after([audit]),
+            )
+            .exhaustive(),
     ]);
 }
