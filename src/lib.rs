@@ -88,7 +88,7 @@ pub use rule::{ConfigError, RULES_MAX, Rule, Rules};
 #[cfg(feature = "std")]
 pub use shard::ShardedCounter;
 pub use shard::{Parted, Shard, Sharded};
-pub use statistics::{Counted, Statistics};
+pub use statistics::{AnyLayers, Counted, Statistics};
 pub use sync::contention_retries;
 pub use time::Nanos;
 #[cfg(feature = "std")]

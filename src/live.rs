@@ -279,6 +279,10 @@ impl<A: Changing> Algorithm for Live<A> {
         self.rules.0.read(|settings| decision::peek(&self.algorithm.under(settings), cost, now))
     }
 
+    fn has_room_at(&self, cost: u64, now: Nanos) -> bool {
+        self.rules.0.read(|settings| decision::has_room(&self.algorithm.under(settings), cost, now))
+    }
+
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
         self.rules.0.read(|settings| decision::usage(&self.algorithm.under(settings), rule, now))
     }

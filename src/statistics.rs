@@ -25,22 +25,22 @@ use crossbeam_utils::CachePadded;
 #[cfg(feature = "keyed")]
 use crate::Keyed;
 use crate::{
-    Algorithm, Decision, Denied, Nanos, RULES_MAX, Reason, Rules,
-    shard::{ByThread, Home},
+    Algorithm, Decision, Denied, Layers, Nanos, Quota, RULES_MAX, Reason, Rules,
+    shard::ByThread,
     sync::{Relaxed, Word, contention_retries},
 };
 
 /// Lines of counts when not told otherwise.
 const LINES: usize = 16;
 
-/// A limiter that counts its answers: an [`Algorithm`], or a [`Keyed`](crate::Keyed) one, whose keys
-/// are counted together.
+/// A limiter that counts its answers: an [`Algorithm`], a [`Keyed`](crate::Keyed) one, whose keys are counted together, or
+/// [`AnyLayers`].
 ///
 /// What is used of a limit now, [`usage_at`](Algorithm::usage_at) tells, and how many keys there are and have left
 /// [`Keyed::len`](crate::Keyed::len) and [`Keyed::evicted`](crate::Keyed::evicted), with or without this wrapper.
 ///
 /// Looks are not counted. In [`Layers`](crate::Layers), which look first, a layer counts what was taken from it, and of what
-/// it refused only what it was asked for after all had room.
+/// it refused only what it was asked for after all had room; [`AnyLayers`] count what all of them answer together.
 ///
 /// # Cost
 /// An addition to a word on a line of the thread's own, and two or three accesses more. A refusal of
@@ -65,6 +65,31 @@ pub struct Counted<A> {
     lines: Box<[CachePadded<Line>]>,
 }
 
+/// In a [`Counted`] in the place of an algorithm: layers that come with each call, as they are put together anew for each
+/// tenant and user. What was refused is counted by layer: that with the longest wait, as
+/// [`Layers::check_at`](crate::Layers::check_at) tells.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{AnyLayers, Counted, Layers, Log, Nanos, Window};
+///
+/// let second = Duration::from_secs(1);
+/// let global = Window::builder(3, second).build()?;
+/// let users = [Log::builder(2, second).build()?, Log::builder(2, second).build()?];
+/// let counted = Counted::new(AnyLayers);
+/// for _ in 0..3 {
+///     for user in &users {
+///         counted.try_acquire_at(&Layers::new([&global, user]), 1, Nanos::ZERO);
+///     }
+/// }
+/// let seen = counted.statistics();
+/// assert_eq!((seen.admitted, &seen.refused_by[..2]), (3, &[3, 0][..]));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnyLayers;
+
 /// What a [`Counted`] limiter has answered so far. Counts of calls, but for the permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -73,8 +98,9 @@ pub struct Statistics {
     pub admitted: u64,
     /// Permits that these took.
     pub permits: u64,
-    /// Calls that each rule refused, by its place in the configuration; a cost above its limit counts, too. The last place
-    /// also stands for all beyond it, if the algorithm is of your own and has more.
+    /// Calls that each rule refused, by its place in the configuration, or each of [`AnyLayers`], by its place from the outside;
+    /// a cost above its limit counts, too. The last place also stands for all beyond it: of layers, or of an algorithm of your
+    /// own, which may have more.
     pub refused_by: [u64; RULES_MAX],
     /// Calls refused because of a cost above the largest declared.
     pub max_cost: u64,
@@ -130,7 +156,7 @@ impl<A> Counted<A> {
 
     #[inline]
     fn line(&self) -> &Line {
-        &self.lines[ByThread.of(self.lines.as_ptr().addr(), self.lines.len())]
+        &self.lines[ByThread::home(self.lines.len())]
     }
 
     /// Counts what `take` answers. A refusal is counted as that of the one rule, if `is_one_rule` says that nothing else can
@@ -162,18 +188,49 @@ impl<A> Counted<A> {
         admitted
     }
 
-    /// Counts what `check` answers.
-    fn count_checked(&self, cost: u64, now: Nanos, check: impl FnOnce() -> Decision) -> Decision {
+    /// Counts what `check` answers, which is a decision as `read` reads it.
+    fn count_checked<R>(
+        &self,
+        cost: u64,
+        now: Nanos,
+        check: impl FnOnce() -> R,
+        read: impl FnOnce(&R) -> Decision,
+    ) -> R {
         let lost = contention_retries();
-        let decision = check();
+        let answer = check();
         let line = self.line();
         line.came(now, lost);
-        match &decision {
+        match read(&answer) {
             Ok(_) => line.admitted(cost),
-            Err(denied) => line.refused(denied),
+            Err(denied) => line.refused(&denied),
         }
-        decision
+        answer
     }
+}
+
+impl Counted<AnyLayers> {
+    /// Takes `cost` permits from every layer, all or nothing: [`Layers::try_acquire_at`].
+    pub fn try_acquire_at<const N: usize>(&self, layers: &Layers<'_, N>, cost: u64, now: Nanos) -> bool {
+        let take = || layers.try_acquire_at(cost, now);
+        self.count_taken(cost, now, take, || false, || by_layer(&layers.peek_at(cost, now)))
+    }
+
+    /// Takes `cost` permits from every layer, all or nothing, and tells of one layer what it has left or why it refused:
+    /// [`Layers::check_at`].
+    pub fn check_at<const N: usize>(
+        &self,
+        layers: &Layers<'_, N>,
+        cost: u64,
+        now: Nanos,
+    ) -> (usize, Decision) {
+        self.count_checked(cost, now, || layers.check_at(cost, now), by_layer)
+    }
+}
+
+/// The answer of layers, with the layer in the place of its rule.
+fn by_layer(&(layer, decision): &(usize, Decision)) -> Decision {
+    let of = |quota| Quota { rule: layer, ..quota };
+    decision.map(of).map_err(|denied| Denied { quota: of(denied.quota), ..denied })
 }
 
 #[cfg(feature = "keyed")]
@@ -195,7 +252,7 @@ where
     /// # Errors
     /// [`Denied`], which changed nothing.
     pub fn check_at(&self, key: &K, cost: u64, now: Nanos) -> Decision {
-        self.count_checked(cost, now, || self.algorithm.check_at(key, cost, now))
+        self.count_checked(cost, now, || self.algorithm.check_at(key, cost, now), Decision::clone)
     }
 }
 
@@ -210,12 +267,16 @@ impl<A: Algorithm> Algorithm for Counted<A> {
     }
 
     fn check_at(&self, cost: u64, now: Nanos) -> Decision {
-        self.count_checked(cost, now, || self.algorithm.check_at(cost, now))
+        self.count_checked(cost, now, || self.algorithm.check_at(cost, now), Decision::clone)
     }
 
     /// Not counted.
     fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
         self.algorithm.peek_at(cost, now)
+    }
+
+    fn has_room_at(&self, cost: u64, now: Nanos) -> bool {
+        self.algorithm.has_room_at(cost, now)
     }
 
     fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {

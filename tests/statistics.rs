@@ -6,7 +6,8 @@ use std::{
 };
 
 use tollgate::{
-    Algorithm, Counted, Decision, Denied, Gcra, Keyed, Live, Log, Nanos, Quota, Reason, Rule, Rules, Window,
+    Algorithm, AnyLayers, Counted, Decision, Denied, Gcra, Keyed, Layers, Live, Log, Nanos, Quota, Reason,
+    Rule, Rules, Window,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -99,6 +100,45 @@ fn keys_are_counted_together() {
         assert!(users.try_acquire_at("carol", 1, Nanos::from_secs(second)));
     }
     assert!(users.algorithm().evicted() >= 2 && users.algorithm().len() <= 1);
+}
+
+/// As one: what all took, and which layer refused, whoever its user is and however it was asked.
+#[test]
+fn layers_are_counted_by_layer() {
+    let global = Window::builder(4, SECOND).build().unwrap();
+    let users = Keyed::<str>::builder(Log::builder(2, SECOND).config().unwrap(), 100).build().unwrap();
+    for quick in [true, false] {
+        let counted = Counted::new(AnyLayers);
+        let now = Nanos::from_secs(if quick { 10 } else { 20 });
+        let ask = |user: &str, cost, now| {
+            let user = users.of(user);
+            let layers = Layers::new([&global, &user]);
+            if quick {
+                counted.try_acquire_at(&layers, cost, now)
+            } else {
+                counted.check_at(&layers, cost, now).1.is_ok()
+            }
+        };
+        assert!(ask("alice", 2, now) && !ask("alice", 1, now) && ask("bob", 2, now) && !ask("carol", 1, now));
+        assert!(!ask("dave", 3, now) && !ask("dave", 1, Nanos::from_nanos(u64::MAX)));
+        let seen = counted.statistics();
+        assert_eq!((seen.admitted, seen.permits, &seen.refused_by[..3]), (2, 4, &[1, 2, 0][..]));
+        assert_eq!((seen.out_of_range, seen.refused()), (1, 4));
+    }
+    let layers = Layers::new([&global]);
+    let (counted, now) = (Counted::new(AnyLayers), Nanos::from_secs(30));
+    let same = |(layer, decision): (usize, Decision)| (layer, decision.map(|quota| quota.rule));
+    assert_eq!(same(counted.check_at(&layers, 4, now)), (0, Ok(0)));
+}
+
+/// Where a thread was admitted last in a limiter with shards is not forgotten for being counted.
+#[test]
+fn a_counted_limiter_with_shards_begins_where_it_was_admitted_last() {
+    let counted = Counted::new(Log::builder(4, 10 * SECOND).build_sharded(2).unwrap());
+    let at = Nanos::from_secs;
+    assert!((0..2).all(|_| counted.try_acquire_at(1, at(0))), "all that is at home");
+    assert!(counted.try_acquire_at(1, at(5)) && counted.try_acquire_at(1, at(10)), "of the other, twice");
+    assert!(counted.try_acquire_at(2, at(10)), "so that at home two are free");
 }
 
 #[test]

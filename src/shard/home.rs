@@ -31,6 +31,17 @@ impl Home for Chosen {
 impl Home for ByThread {
     #[inline(always)]
     fn of(self, _: usize, shards: usize) -> usize {
+        ByThread::home(shards)
+    }
+
+    fn remember(self, _: usize, _: usize) {}
+}
+
+#[cfg(not(feature = "std"))]
+impl ByThread {
+    /// The place of the calling thread among so many.
+    #[inline(always)]
+    pub(crate) fn home(places: usize) -> usize {
         if cfg!(tollgate_loom) {
             return 0;
         }
@@ -38,10 +49,8 @@ impl Home for ByThread {
         let stack = (&raw const here).addr() as u64 >> 16;
         // By the golden ratio: stacks at equal distances get homes at nearly equal distances.
         let spread = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        (spread.wrapping_mul(shards as u64) >> 32) as usize
+        (spread.wrapping_mul(places as u64) >> 32) as usize
     }
-
-    fn remember(self, _: usize, _: usize) {}
 }
 
 #[cfg(feature = "std")]
@@ -76,9 +85,17 @@ mod by_thread {
     #[cold]
     #[inline(never)]
     fn arrive(limiter: usize, shards: usize) -> usize {
-        let home = ((u64::from(spread()) * shards as u64) >> 32) as usize;
+        let home = ByThread::home(shards);
         LAST.set((limiter, home));
         home
+    }
+
+    impl ByThread {
+        /// The place of the calling thread among so many, whatever it called last.
+        #[inline]
+        pub(crate) fn home(places: usize) -> usize {
+            ((u64::from(spread()) * places as u64) >> 32) as usize
+        }
     }
 
     impl Home for ByThread {

@@ -72,8 +72,8 @@ use crate::{
     live::{Changes, ChangesRules, Settings, fetch_before},
     sync::{Acquire, GENERATION_BITS, Relaxed, Release, Word, word},
 };
-use home::Chosen;
-pub(crate) use home::{ByThread, Home};
+pub(crate) use home::ByThread;
+use home::{Chosen, Home};
 use look::ShardedLook;
 
 /// Bits below the time in [`Until`]: its top two bits are never set.
