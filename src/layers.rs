@@ -60,8 +60,8 @@ pub trait Layer: Sync {
 /// that a layer refused at the first look. Nothing is given back, because the limiters that could are few.
 ///
 /// Each layer is looked at by itself: a limiter that stands in two layers, or two keys of one
-/// [`Keyed`](crate::Keyed) that share a limiter for want of room, can have room for the call once and not twice. Then the
-/// call is refused as after a lost race.
+/// [`Keyed`](crate::Keyed) that share a limiter for want of room, or would both take the last place there, can have room for
+/// the call once and not twice. Then the call is refused as after a lost race.
 ///
 /// # Cost
 /// A look at each outer layer, then what each layer costs.
@@ -82,6 +82,24 @@ pub trait Layer: Sync {
 /// assert_eq!((layer, decision.unwrap_err().retry_after()), (1, Some(Nanos::from_secs(10))));
 /// // The user's refusal charged nothing to the others.
 /// assert_eq!(global.usage_at(0, now), Some(2));
+/// # Ok::<(), tollgate::ConfigError>(())
+/// ```
+/// A token bucket outside, a log inside: the service takes 10 a second, and 20 at once; a user gets 5 in any 10 s, exactly.
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Layers, Log, Nanos, TokenBucket};
+///
+/// let second = Duration::from_secs(1);
+/// let service = TokenBucket::builder(10, second).burst(20).build()?;
+/// let users: Vec<_> = (0..7).map(|_| Log::builder(5, 10 * second).build()).collect::<Result<_, _>>()?;
+///
+/// // Each tries eight times. What its own log refuses costs the service nothing.
+/// let admitted_at = |now| {
+///     let tries = |user| (0..8).filter(|_| Layers::new([&service, user]).try_acquire_at(1, now)).count();
+///     users.iter().map(|user: &Log| tries(user)).collect::<Vec<_>>()
+/// };
+/// assert_eq!(admitted_at(Nanos::from_secs(7)), [5, 5, 5, 5, 0, 0, 0]);
+/// assert_eq!(admitted_at(Nanos::from_secs(8)), [0, 0, 0, 0, 5, 5, 0]);
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
 #[derive(Clone, Copy)]

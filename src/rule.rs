@@ -168,7 +168,7 @@ pub enum ConfigError {
 /// assert_eq!(log.rules()[1], Rule::new(1_000, 60 * second));
 /// # Ok::<(), tollgate::ConfigError>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Rules {
     len: u64,
@@ -318,6 +318,12 @@ impl Rules {
     }
 }
 
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 impl PartialEq for Rules {
     fn eq(&self, other: &Self) -> bool {
         self[..] == other[..]
@@ -331,5 +337,16 @@ impl Deref for Rules {
     #[inline]
     fn deref(&self) -> &[Rule] {
         &self.list[..(self.len as usize).min(RULES_MAX)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rules_that_there_are_are_shown() {
+        let rule = Rule::new(5, Duration::from_secs(1));
+        assert_eq!(alloc::format!("{:?}", Rules::of(&[rule; 2])), alloc::format!("{:?}", [rule; 2]));
     }
 }

@@ -11,8 +11,9 @@ use crate::{Denied, Nanos, decision};
 /// The counter ([`Window::acquire_at`](crate::Window::acquire_at)) and the bucket ([`Gcra::acquire_at`](crate::Gcra::acquire_at))
 /// give them. The others take nothing back: to delete an admission in the midst of a log's ring, all later ones would have to
 /// move; what a counter holds at the start of each past bucket is final, since others were admitted by it; and of shards, all
-/// may be known to be full until a time that a permit given back would bring forward. [`Pacing`](crate::Pacing) has
-/// [`Reservation`](crate::Reservation)s.
+/// may be known to be full until a time that a permit given back would bring forward. Nor does a limiter whose rules change
+/// ([`Live`](crate::Live)): no model shows that what was taken under one rule can be given back under another.
+/// [`Pacing`](crate::Pacing) has [`Reservation`](crate::Reservation)s.
 ///
 /// A reset voids it. It belongs to the limiter that gave it: another one might take it for one of its own.
 #[derive(Debug)]
