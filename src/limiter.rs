@@ -46,7 +46,7 @@ pub struct Limiter<A, C> {
 
 #[cfg(feature = "std")]
 impl<A> Limiter<A, crate::Precise> {
-    /// Joins an algorithm, or a [`Keyed`](crate::Keyed), with the precise clock.
+    /// Joins an algorithm, or a [`Keyed`](crate::Keyed), counted or not, with the precise clock.
     ///
     /// # Cost
     /// The first precise clock of a process measures the processor's counter: at most 200 ms.
@@ -67,7 +67,7 @@ impl<A> Limiter<A, crate::Precise> {
 }
 
 impl<A, C> Limiter<A, C> {
-    /// Joins an algorithm, or a [`Keyed`](crate::Keyed), with a clock.
+    /// Joins an algorithm, or a [`Keyed`](crate::Keyed), counted or not, with a clock.
     pub const fn new(algorithm: A, clock: C) -> Self {
         Self { algorithm, clock }
     }
@@ -139,64 +139,74 @@ impl<A: Algorithm, C: Clock> Limiter<A, C> {
     }
 }
 
+/// Gives a limiter by key, `$name` of `K` and `S`, the calls that read the clock.
 #[cfg(feature = "keyed")]
-impl<K, S, C> Limiter<crate::Keyed<K, S>, C>
-where
-    K: ?Sized + core::hash::Hash + Eq + alloc::borrow::ToOwned,
-    S: core::hash::BuildHasher,
-    C: Clock,
-{
-    /// Takes one permit of `key`. The cheapest call: yes or no.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[cfg(feature = "std")] {
-    /// use std::time::Duration;
-    /// use tollgate::{Gcra, Keyed, Limiter};
-    ///
-    /// let bucket = Gcra::builder(1, Duration::from_secs(60)).burst(2).config()?;
-    /// let limiter = Limiter::precise(Keyed::<str>::builder(bucket, 10_000).build()?);
-    /// assert!(limiter.try_acquire("alice") && limiter.try_acquire("alice"));
-    /// assert!(!limiter.try_acquire("alice"));
-    /// assert!(limiter.try_acquire("bob"));
-    /// # }
-    /// # Ok::<(), tollgate::ConfigError>(())
-    /// ```
-    pub fn try_acquire(&self, key: &K) -> bool {
-        self.try_acquire_n(key, 1)
-    }
+macro_rules! by_key {
+    ($K:ident, $S:ident, $name:ty) => {
+        impl<$K, $S, C> Limiter<$name, C>
+        where
+            $K: ?Sized + core::hash::Hash + Eq + alloc::borrow::ToOwned,
+            $S: core::hash::BuildHasher,
+            C: Clock,
+        {
+            /// Takes one permit of `key`. The cheapest call: yes or no.
+            ///
+            /// # Examples
+            /// ```
+            /// # #[cfg(feature = "std")] {
+            /// use std::time::Duration;
+            /// use tollgate::{Gcra, Keyed, Limiter};
+            ///
+            /// let bucket = Gcra::builder(1, Duration::from_secs(60)).burst(2).config()?;
+            /// let limiter = Limiter::precise(Keyed::<str>::builder(bucket, 10_000).build()?);
+            /// assert!(limiter.try_acquire("alice") && limiter.try_acquire("alice"));
+            /// assert!(!limiter.try_acquire("alice"));
+            /// assert!(limiter.try_acquire("bob"));
+            /// # }
+            /// # Ok::<(), tollgate::ConfigError>(())
+            /// ```
+            pub fn try_acquire(&self, key: &$K) -> bool {
+                self.try_acquire_n(key, 1)
+            }
 
-    /// Takes `n` permits of `key`, all or nothing; 0 are always had.
-    pub fn try_acquire_n(&self, key: &K, n: u64) -> bool {
-        self.algorithm.try_acquire_at(key, n, self.clock.now())
-    }
+            /// Takes `n` permits of `key`, all or nothing; 0 are always had.
+            pub fn try_acquire_n(&self, key: &$K, n: u64) -> bool {
+                self.algorithm.try_acquire_at(key, n, self.clock.now())
+            }
 
-    /// Takes one permit of `key` and tells what is left, or how long to wait.
-    ///
-    /// # Errors
-    /// [`Denied`](crate::Denied), which changed nothing.
-    pub fn check(&self, key: &K) -> Decision {
-        self.check_n(key, 1)
-    }
+            /// Takes one permit of `key` and tells what is left, or how long to wait.
+            ///
+            /// # Errors
+            /// [`Denied`](crate::Denied), which changed nothing.
+            pub fn check(&self, key: &$K) -> Decision {
+                self.check_n(key, 1)
+            }
 
-    /// Takes `n` permits of `key`, all or nothing, and tells what is left, or how long to wait.
-    ///
-    /// # Errors
-    /// [`Denied`](crate::Denied), which changed nothing.
-    pub fn check_n(&self, key: &K, n: u64) -> Decision {
-        self.algorithm.check_at(key, n, self.clock.now())
-    }
+            /// Takes `n` permits of `key`, all or nothing, and tells what is left, or how long to wait.
+            ///
+            /// # Errors
+            /// [`Denied`](crate::Denied), which changed nothing.
+            pub fn check_n(&self, key: &$K, n: u64) -> Decision {
+                self.algorithm.check_at(key, n, self.clock.now())
+            }
 
-    /// Tells what [`check_n`](Limiter::check_n) would answer, and changes nothing.
-    ///
-    /// # Errors
-    /// [`Denied`](crate::Denied).
-    pub fn peek(&self, key: &K, n: u64) -> Decision {
-        self.algorithm.peek_at(key, n, self.clock.now())
-    }
+            /// Tells what [`check_n`](Limiter::check_n) would answer, and changes nothing.
+            ///
+            /// # Errors
+            /// [`Denied`](crate::Denied).
+            pub fn peek(&self, key: &$K, n: u64) -> Decision {
+                self.algorithm.peek_at(key, n, self.clock.now())
+            }
 
-    /// Permits charged to `rule` of `key`: [`Keyed::usage_at`](crate::Keyed::usage_at).
-    pub fn usage(&self, key: &K, rule: usize) -> Option<u64> {
-        self.algorithm.usage_at(key, rule, self.clock.now())
-    }
+            /// Permits charged to `rule` of `key`: [`Keyed::usage_at`](crate::Keyed::usage_at).
+            pub fn usage(&self, key: &$K, rule: usize) -> Option<u64> {
+                self.algorithm.usage_at(key, rule, self.clock.now())
+            }
+        }
+    };
 }
+
+#[cfg(feature = "keyed")]
+by_key!(K, S, crate::Keyed<K, S>);
+#[cfg(feature = "keyed")]
+by_key!(K, S, crate::Counted<crate::Keyed<K, S>>);

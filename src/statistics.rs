@@ -254,6 +254,19 @@ where
     pub fn check_at(&self, key: &K, cost: u64, now: Nanos) -> Decision {
         self.count_checked(cost, now, || self.algorithm.check_at(key, cost, now), Decision::clone)
     }
+
+    /// Not counted: [`Keyed::peek_at`].
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn peek_at(&self, key: &K, cost: u64, now: Nanos) -> Decision {
+        self.algorithm.peek_at(key, cost, now)
+    }
+
+    /// Permits charged to `rule` of `key`: [`Keyed::usage_at`].
+    pub fn usage_at(&self, key: &K, rule: usize, now: Nanos) -> Option<u64> {
+        self.algorithm.usage_at(key, rule, now)
+    }
 }
 
 impl<A: Algorithm> Algorithm for Counted<A> {

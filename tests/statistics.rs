@@ -6,8 +6,8 @@ use std::{
 };
 
 use tollgate::{
-    Algorithm, AnyLayers, Counted, Decision, Denied, Gcra, Keyed, Layers, Live, Log, Nanos, Quota, Reason,
-    Rule, Rules, Window,
+    Algorithm, AnyLayers, Counted, Decision, Denied, Gcra, Keyed, Layers, Limiter, Live, Log, Manual, Nanos,
+    Quota, Reason, Rule, Rules, Window,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -95,6 +95,11 @@ fn keys_are_counted_together() {
     let seen = users.statistics();
     assert_eq!((seen.admitted, seen.refused_by[0], seen.max_cost, seen.refused()), (4, 3, 1, 4));
     assert_eq!((users.algorithm().len(), users.algorithm().evicted()), (2, 0));
+    // A clock may be joined with it, and looking is not counted.
+    let users = Limiter::new(users, Manual::at(now));
+    assert!(!users.try_acquire("alice") && users.check("bob").is_err() && users.peek("carol", 1).is_ok());
+    assert_eq!((users.usage("alice", 0), users.algorithm().statistics().refused()), (Some(2), 6));
+    let (users, _) = users.into_parts();
     // The hand goes round in ordinary calls: both leave.
     for second in 3..300 {
         assert!(users.try_acquire_at("carol", 1, Nanos::from_secs(second)));

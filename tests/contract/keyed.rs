@@ -1,8 +1,14 @@
 //! Many limiters by key against one naive model for each key that ever came: no model is ever forgotten.
 
 use std::{
-    collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    cell::Cell,
+    collections::{HashMap, HashSet},
+    hash::{Hash, Hasher},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     thread,
     time::Duration,
 };
@@ -227,4 +233,78 @@ fn soak_of_eight_threads() {
             assert!(key != other || last - first >= window.as_nanos() as u64, "key {key}: {three:?}");
         }
     });
+}
+
+thread_local! {
+    /// After so many calls of its key's own code a thread unwinds; 0 is never.
+    static FUSE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A key whose code may fail at any time, and whose hashes collide.
+#[derive(Debug)]
+struct Bomb(u64, Arc<()>);
+
+fn burn() {
+    let left = FUSE.get();
+    FUSE.set(left.saturating_sub(1));
+    if left == 1 {
+        // As a panic, but without a word.
+        resume_unwind(Box::new(()));
+    }
+}
+
+impl Clone for Bomb {
+    fn clone(&self) -> Self {
+        burn();
+        Self(self.0, self.1.clone())
+    }
+}
+
+impl PartialEq for Bomb {
+    fn eq(&self, other: &Self) -> bool {
+        burn();
+        self.0 == other.0
+    }
+}
+
+impl Eq for Bomb {}
+
+impl Hash for Bomb {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        burn();
+        (self.0 % 5).hash(state);
+    }
+}
+
+/// Wherever the key's own code, or `keep`, unwinds out of a call: no lock is kept, and no key is lost, or there twice.
+#[test]
+fn keys_that_panic_leave_the_limiter_whole() {
+    let (window, room, alive) = (Duration::from_nanos(50), 9, Arc::new(()));
+    let classes: [Class; 2] =
+        [Gcra::builder(2, window).config().unwrap().into(), Log::builder(2, window).config().unwrap().into()];
+    for class in classes {
+        let limiter = Keyed::<Bomb>::builder(class, room).build().unwrap();
+        let mut failed = 0;
+        for n in 0..20_000_u64 {
+            let (now, key) = (Nanos::from_nanos(n * 7), Bomb(n * n % 31, alive.clone()));
+            FUSE.set(n / 3 % 12);
+            let call = AssertUnwindSafe(|| match n % 7 {
+                0 => drop(limiter.peek_at(&key, 1, now)),
+                1 => drop(limiter.remove(&key)),
+                2 => limiter.retain_at(now, |key, used| {
+                    burn();
+                    key.0 % 2 == 0 || used < 2
+                }),
+                3 => drop(limiter.busiest_at(2, now)),
+                _ => drop(limiter.check_at(&key, 1, now)),
+            });
+            failed += u64::from(catch_unwind(call).is_err());
+            FUSE.set(0);
+        }
+        assert!(failed > 1_000, "{failed}");
+        let mut keys = HashSet::new();
+        limiter.retain_at(Nanos::ZERO, |key, _| keys.insert(key.0));
+        assert_eq!((limiter.len(), Arc::strong_count(&alive)), (keys.len(), keys.len() + 1));
+        assert!(limiter.len() > 1 && limiter.len() as u64 <= limiter.capacity());
+    }
 }
