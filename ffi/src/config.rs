@@ -62,7 +62,7 @@ pub const TOLLGATE_STATS: u32 = 2;
 pub const TOLLGATE_BERNOULLI: u32 = 4;
 /// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
 /// `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
-/// see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
+/// see `tollgate_config_t`. A call copies 6 to 55 words more. By `tollgate_create` alone.
 pub const TOLLGATE_LIVE: u32 = 8;
 
 /// At most `limit` permits in any `window_ns` nanoseconds.

@@ -16,7 +16,7 @@ impl<A> Counted<A> {
     /// | metric | labels besides `limiter` |
     /// |---|---|
     /// | `tollgate_admitted_total`, `tollgate_permits_total` | |
-    /// | `tollgate_refused_total` | `reason`: `limit`, `max_cost`, `time`, `full`; with `limit` also `rule`, its place, once it has refused |
+    /// | `tollgate_refused_total` | `reason`: `limit`, `max_cost`, `time`, `full`; with `limit` also `rule`, its place (of [`AnyLayers`](super::AnyLayers) the layer), once it has refused |
     /// | `tollgate_contention_retries_total`, `tollgate_clock_regressions_total` | |
     pub fn export(&self, limiter: impl Into<SharedString>) {
         let (limiter, seen) = (limiter.into(), self.statistics());

@@ -224,7 +224,7 @@
 /**
  * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
  * `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
- * see `tollgate_config_t`. A call copies some 20 to 150 words more. By `tollgate_create` alone.
+ * see `tollgate_config_t`. A call copies 6 to 55 words more. By `tollgate_create` alone.
  */
 #define TOLLGATE_LIVE 8
 
