@@ -68,6 +68,7 @@ static void run(uint32_t algorithm, uint32_t flags, uint32_t shards, bool in_reg
     CHECK_EQ(close(fd), 0);
     CHECK_EQ(in_region ? tollgate_shm_get(region, 0, &made) : tollgate_create(&config, &made), TOLLGATE_OK);
     limiter = made;
+    alarm(60); /* a call that waits for what it has interrupted would wait for ever */
     now = T0;
     interrupted = taken = taken_by_key = done = 0;
     pthread_t id;
@@ -105,7 +106,6 @@ static void run(uint32_t algorithm, uint32_t flags, uint32_t shards, bool in_reg
 }
 
 int main(void) {
-    alarm(60); /* a call that waits for what it has interrupted would wait for ever */
     worker = pthread_self();
     tollgate_config_t config = program_config(TOLLGATE_LOG, LIMIT, SECOND);
     config.clock = TOLLGATE_CLOCK_PRECISE;
