@@ -80,5 +80,5 @@ impl KeysFloor {
 /// The one that a hash names, if there are any.
 #[inline(always)]
 fn of<T>(all: &[T], hash: u64) -> Option<&T> {
-    all.get((u64::from(hash as u32) * all.len() as u64 >> u32::BITS) as usize)
+    all.get(((u64::from(hash as u32) * all.len() as u64) >> u32::BITS) as usize)
 }
