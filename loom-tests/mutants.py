@@ -75,7 +75,7 @@ MUTANTS = [
     ("unit: no clamp to the newest time", "log unit", UNIT, [(
         "let at = newest.max(Stamp::new(now)); // I3", "let at = Stamp::new(now);")], DIES),
     ("unit: a glance does not clamp to the newest time", "log unit", UNIT, [(
-        "!newest.is_of(Pos(hint.0)) || Stamp::new(now).is_before(newest)", "!newest.is_of(Pos(hint.0))")], DIES),
+        "!newest.is_of(Pos(hint.0)) || newest.is_after(now)", "!newest.is_of(Pos(hint.0))")], DIES),
     ("unit: another rule's look-back", "log unit", UNIT, [(
         "log.ring.back(end.pos, rule.limit)", "log.ring.back(end.pos, log.look_backs()[0].limit)")], DIES),
     ("unit: the end slot read again", "log unit", UNIT, [(
@@ -93,8 +93,8 @@ MUTANTS = [
         "let past = rule.window.as_nanos() << 1;", "let past = (rule.window.as_nanos() - 1) << 1;")], DIES),
     ("log: boundary a tick late", "log", RING, [(
         "let past = rule.window.as_nanos() << 1;", "let past = (rule.window.as_nanos() + 1) << 1;")], DIES),
-    ("log: < for <= at the boundary of a glance", "log costs", RING, [(
-        "wrapping_sub(slot.0).cast_signed() >= self.past_plain", "wrapping_sub(slot.0).cast_signed() > self.past_plain")], DIES),
+    ("log: < for <= at the boundary of a glance", "log", RING, [(
+        "slot.lacks_to(at).cast_signed() >= self.past_plain", "slot.lacks_to(at).cast_signed() > self.past_plain")], DIES),
     ("log: < for <= at the boundary", "log", RING, [(
         "age.0 >= self.past", "age.0 > self.past")], DIES),
     # --- the log, form with costs
@@ -105,8 +105,8 @@ MUTANTS = [
         "log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).ok()?; // O4, L1\n    Some(true)",
         "Some(log.state.head().head.compare_exchange(newest.seen, next, Release, Relaxed).is_ok())")], DIES),
     ("costs: no fill", "log costs", COSTS, [(
-        "    let end = newest.end(log);\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n",
-        "    let end = newest.end(log);\n    if true { return Some(true); }\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n")],
+        "    let (last, index) = log.ring.before(end, log.ring.index(end));\n",
+        "    if true { return Some(true); }\n    let (last, index) = log.ring.before(end, log.ring.index(end));\n")],
      DIES),
     ("costs: fill without re-check", "log costs", COSTS, [(
         "    if !unmoved(log, newest) {\n        return None;\n    }\n    let filled", "    let filled")], DIES),
@@ -132,15 +132,15 @@ MUTANTS = [
         "log.ring.index(Pos(newest.seen.0)), cost - 1);", "log.ring.index(Pos(newest.seen.0)), 0);")], DIES),
     ("costs: a ring of one slot", "log costs", LOG, [("let unit = cap.min(self.max_cost) <= 1;", "let unit = self.max_cost <= 1;")], DIES),
     ("costs: a glance refuses without re-check", "log costs", COSTS, [(
-        "    if !log.full.is_past_at(slot, now.max(newest.time)) {\n        return unmoved(log, &newest).then_some(false); // L2",
-        "    if !log.full.is_past_at(slot, now.max(newest.time)) {\n        return Some(false);")], DIES),
+        "    if !log.full.is_past_at(slot, now) {\n        return unmoved(log, &newest).then_some(false); // L2",
+        "    if !log.full.is_past_at(slot, now) {\n        return Some(false);")], DIES),
     ("costs: an attempt refuses without re-check", "log costs", COSTS, [(
         "fits(log, &newest, rule, cost, at)) {\n        return unmoved(log, &newest).then_some(false); // L2",
         "fits(log, &newest, rule, cost, at)) {\n        return Some(false);")], DIES),
     ("costs: no clamp to the newest time", "log costs", COSTS, [(
         "    let at = now.max(newest.time);\n    if !log", "    let at = now;\n    if !log")], DIES),
-    ("costs: no clamp in what a glance admits", "log costs", COSTS, [(
-        "was.wrapping_add((at - newest.time).as_nanos());", "was.wrapping_add(at.as_nanos().wrapping_sub(newest.time.as_nanos()));")], DIES),
+    ("costs: a glance does not clamp to the newest time", "log costs", COSTS, [(
+        "    if now < newest.time {\n", "    if false {\n")], DIES),
     ("costs: cost ignored in the look-back", "log costs", COSTS, [(
         "let pos = log.ring.back(newest.end(log), rule.limit + 1 - cost);",
         "let _ = cost; let pos = log.ring.back(newest.end(log), rule.limit);")], DIES),
@@ -156,7 +156,11 @@ MUTANTS = [
     ("costs: one base for both banks", "log costs", COSTS, [(
         "log.state.head().bases[bank_of(seen)].load(Acquire)", "log.state.head().bases[0].load(Acquire)")], DIES),
     ("costs: no bank switch", "log costs", COSTS, [(
-        "((was ^ is) <= log.span_mask).then(|| pack(", "((was ^ is) <= u64::MAX).then(|| pack(")], DIES),
+        "(passed <= log.span_mask && stays).then_some(", "true.then_some(")], DIES),
+    ("costs: out of the bank", "log costs", COSTS, [(
+        "(passed <= log.span_mask && stays).then_some(", "(passed <= log.span_mask).then_some(")], DIES),
+    ("costs: a time beyond the span", "log costs", COSTS, [(
+        "(passed <= log.span_mask && stays).then_some(", "stays.then_some(")], DIES),
     ("costs: an abandoned proposal is not passed", "log costs", COSTS, [(
         "    if past_base > log.span_mask {", "    if false {")], DIES),
     ("costs: switch below the proposed base", "log costs", COSTS, [(

@@ -41,10 +41,15 @@ unsafe impl<T: Pod + Send> Zeroed for Word<T> {}
 #[derive(Default)]
 pub(crate) struct Inline<H: Zeroed>(CachePadded<H>);
 
-/// Bytes of a block with `len` slots; as many as there can be, if there is no such block.
+/// Bytes of a block with `len` slots, up to the end of a line; as many as there can be, if there is no such block.
 pub(crate) fn bytes<H: Zeroed, S: Pod>(len: u64) -> usize {
+    bytes_used::<H, S>(len).saturating_add(LINE - 1) & !(LINE - 1)
+}
+
+/// The same up to the end of the last slot.
+fn bytes_used<H: Zeroed, S: Pod>(len: u64) -> usize {
     let slots = usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(size_of::<Word<S>>());
-    size_of::<CachePadded<H>>().saturating_add(slots).saturating_add(LINE - 1) & !(LINE - 1)
+    size_of::<CachePadded<H>>().saturating_add(slots)
 }
 
 /// What a block is aligned to, so that it shares no cache line.
@@ -73,7 +78,7 @@ mod real {
     use bytemuck::Pod;
     use crossbeam_utils::CachePadded;
 
-    use super::{LINE, Zeroed, bytes};
+    use super::{LINE, Zeroed, bytes, bytes_used};
     use crate::{ConfigError, sync::Word};
 
     /// What an allocator aligns to unasked.
@@ -213,10 +218,11 @@ mod real {
             unsafe { self.at().clear(self.len) }
         }
 
-        /// What is asked of the allocator for a block with `len` slots.
+        /// What is asked of the allocator for a block with `len` slots: at most 240 bytes beside them. The line of the last slots
+        /// may be another's too.
         fn layout(len: u64) -> Option<Layout> {
             let spare = LINE.saturating_sub(GIVEN);
-            Layout::from_size_align(bytes::<H, S>(len).checked_add(spare)?, GIVEN).ok()
+            Layout::from_size_align(bytes_used::<H, S>(len).checked_add(spare)?, GIVEN).ok()
         }
     }
 

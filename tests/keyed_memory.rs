@@ -1,4 +1,4 @@
-//! What a key costs in memory, and that strangers can not make it more. The allocator counts.
+//! What a limiter's state and a key cost in memory, and that strangers can not make it more. The allocator counts.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tollgate::{Class, Gcra, Keyed, Log, Nanos, WhenFull};
+use tollgate::{Algorithm, Class, Gcra, Keyed, Log, Nanos, WhenFull, Window};
 
 /// Counts for each thread what it allocates, so that nobody else's allocations are in the way.
 struct Counting;
@@ -85,6 +85,33 @@ fn bytes_per_key() {
     let per_key = [log(), bucket()].map(|class| bytes_of(class, million) / million as usize);
     assert_eq!(per_key, [105, 19]);
     assert!(bytes_of(bucket(), 1) < 1_088);
+}
+
+/// Alignment included, beside the configuration.
+#[test]
+fn a_state_takes_no_more_than_promised() {
+    let takes = |build: &dyn Fn() -> Box<dyn Fn()>| {
+        let before = counted().0;
+        let limiter = build();
+        let taken = counted().0.wrapping_sub(before) - size_of_val(&*limiter);
+        limiter();
+        taken as u64
+    };
+    for limit in [1, 5, 100, 1_000, 10_000, 1_000_000] {
+        let taken = takes(&|| {
+            let log = Log::builder(limit, Duration::from_secs(1)).build().unwrap();
+            Box::new(move || assert!(log.try_acquire_at(1, Nanos::ZERO)))
+        });
+        assert!((8 * limit..=8 * limit + 256).contains(&taken), "a log of {limit}: {taken}");
+    }
+    for buckets in [1, 2, 10, 1_000, 10_000] {
+        let taken = takes(&|| {
+            let counter = Window::builder(9, Duration::from_secs(1)).buckets(buckets).build().unwrap();
+            Box::new(move || assert!(counter.try_acquire_at(1, Nanos::ZERO)))
+        });
+        let slots = 8 * (buckets + 1).next_power_of_two();
+        assert!((slots..=slots + 256).contains(&taken), "a counter of {buckets} buckets: {taken}");
+    }
 }
 
 /// Millions of strangers come, faster than they can leave; memory stays as it was, and honest keys get what is theirs.

@@ -75,15 +75,16 @@ pub fn flat() -> Vec<Point> {
             point("counter, refused", axis, limit, |name| Row::refused(name, counter(limit, 10, SECOND))),
         ]);
     }
-    for buckets in [2, 10, 100, 1_000, 10_000] {
-        // Twenty nanoseconds a call: a bucket of the narrowest kind still holds 5,000.
-        let limit = 100_000_000.min(counter_limit(SECOND / buckets));
-        let (axis, at, step) = (Axis::Buckets, u64::from(buckets), SECOND * 2 / limit as u32);
+    // Long enough for a limit of which the narrowest bucket holds thousands: calls in the newest bucket are meant.
+    let (window, most) = (SECOND * 400, 10_000);
+    let limit = 100_000_000.min(counter_limit(window / most));
+    for buckets in [2, 10, 100, 1_000, most] {
+        let (axis, at, step) = (Axis::Buckets, u64::from(buckets), window * 2 / limit as u32);
         points.extend([
             point("counter, admitted", axis, at, |name| {
-                Row::admitted(name, counter(limit, at, SECOND), step)
+                Row::admitted(name, counter(limit, at, window), step)
             }),
-            point("counter, refused", axis, at, |name| Row::refused(name, counter(1_000, at, SECOND))),
+            point("counter, refused", axis, at, |name| Row::refused(name, counter(1_000, at, window))),
         ]);
     }
     for window in [SECOND / 1_000, SECOND, SECOND * 60, SECOND * 3_600, SECOND * 86_400] {

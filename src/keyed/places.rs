@@ -139,6 +139,12 @@ impl<K> Places<K> {
         with!(&self.rows, rows => rows[place.row as usize].at(place))
     }
 
+    /// Asks for the cache lines of a place's row, which will be looked at.
+    #[inline(always)]
+    pub(super) fn ask_for_row(&self, place: Place) {
+        with!(&self.rows, rows => ask_for(rows, place.row as usize));
+    }
+
     /// Places from one on, round and round.
     pub(super) fn from(&self, place: Place) -> impl Iterator<Item = Place> {
         core::iter::successors(Some(place), |&place| Some(self.after(place)))

@@ -30,14 +30,15 @@ const REST: u32 = 2 * COLUMNS as u32 - 1;
 /// When to ask again, where all of those are free.
 const SOON: Nanos = Nanos::from_nanos(1);
 
-/// A share of the keys.
+/// A share of the keys. What every call reads and writes comes first, so that it shares a cache line with the lock.
+#[repr(C)]
 pub(super) struct Shard<K> {
     pub(super) places: Places<K>,
     pub(super) states: Box<dyn States>,
-    slots: u32,
-    hand: Place,
     /// Calls in which the hand stays where it is.
     rest: u32,
+    slots: u32,
+    hand: Place,
     floor: Nanos,
     /// Keys that the hand took a place from.
     evicted: u64,
@@ -138,6 +139,7 @@ impl<K> Shard<K> {
         let Some((place, hash)) = idle.map(|(place, key)| (place, hash(key))) else {
             self.hand = self.places.after(from.last_in_row());
             self.rest = if from.is_first_in_row() { REST } else { 0 };
+            self.places.ask_for_row(self.hand);
             return None;
         };
         self.hand = self.places.after(place);

@@ -28,9 +28,9 @@ pub(crate) type Spans = Measured<Label, 4>;
 
 pub(crate) const THREADS: [usize; 4] = [1, 2, 4, 8];
 /// Who refuses a caller whose time has been taken by another, and so is not asked by a crowd.
-const ALONE: &str = "pacing queue";
+const ALONE: [&str; 2] = ["pacing queue", lineup::LOG_FLOOR];
 const SPANS: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
-/// Whose single calls are timed.
+/// Whose admissions are timed beside other threads', and for longer: a tail is made of what is rare.
 const TIMED: [&str; 10] = [
     "one CAS",
     "log",
@@ -45,7 +45,7 @@ const TIMED: [&str; 10] = [
 ];
 
 fn contestants() -> impl Iterator<Item = &'static Contestant> {
-    lineup::ALL.iter().filter(|it| it.name != ALONE)
+    lineup::ALL.iter().filter(|it| !ALONE.contains(&it.name))
 }
 
 /// How long a row runs: longer where threads have to take turns.
@@ -88,17 +88,26 @@ pub(crate) fn measure(rounds: usize, short: Duration) -> Crowds {
     Measured::rounds(rounds, benches)
 }
 
-fn bench_spans(contestant: &'static Contestant, threads: usize, short: Duration) -> Bench<Label, 4> {
+fn bench_spans(
+    contestant: &'static Contestant,
+    path: Path,
+    threads: usize,
+    short: Duration,
+) -> Option<Bench<Label, 4>> {
     let name = contestant.name;
+    contestant.build(path)?;
     let new = || Histogram::<u64>::new_with_bounds(1, 10_000_000_000, 2).expect("bounds that are valid");
     let histograms: Vec<_> = (0..threads).map(|_| Mutex::new(new())).collect();
-    Bench::new(Label { name, path: Path::Admitted, threads }, move || {
-        let subject = contestant.build(Path::Admitted).expect("an admission");
+    Some(Bench::new(Label { name, path, threads }, move || {
+        let subject = contestant.build(path).expect("built before");
+        if path == Path::Refused {
+            subject.fill(Time::Precise);
+        }
         let crowd = Crowd::run(threads, duration(threads, short), |stop, thread| {
             let mut spans = histograms[thread].lock().expect("its thread alone");
             spans.reset();
             let admitted = subject.until_timed(stop, &mut spans);
-            Path::Admitted.check(name, spans.len(), admitted);
+            path.check(name, spans.len(), admitted);
             spans.len()
         });
         let mut all = new();
@@ -107,16 +116,20 @@ fn bench_spans(contestant: &'static Contestant, threads: usize, short: Duration)
         }
         let disturbed = crowd.disturbed && threads <= machine::cores();
         Figure { values: SPANS.map(|part| all.value_at_quantile(part) as f64), disturbed }
-    })
+    }))
 }
 
-/// Single calls of some, admitted.
+/// Single calls of everybody alone, and the admissions of some beside other threads.
 pub(crate) fn measure_spans(rounds: usize, short: Duration) -> Spans {
-    let rows = [1, 2, 8].into_iter().flat_map(|threads| TIMED.map(|name| (name, threads)));
-    Measured::rounds(
-        rounds,
-        rows.map(|(name, threads)| bench_spans(lineup::named(name), threads, short)).collect(),
-    )
+    let alone = Path::BOTH.into_iter().flat_map(|path| contestants().map(move |it| (it, path, 1)));
+    let crowded = [2, 8]
+        .into_iter()
+        .flat_map(|threads| TIMED.map(|name| (lineup::named(name), Path::Admitted, threads)));
+    let benches = alone.chain(crowded).filter_map(|(it, path, threads)| {
+        let long = if TIMED.contains(&it.name) && path == Path::Admitted { 3 * short } else { short };
+        bench_spans(it, path, threads, long)
+    });
+    Measured::rounds(rounds, benches.collect())
 }
 
 /// One table for each path, and the shares.
@@ -171,11 +184,12 @@ pub(crate) fn tables(crowds: &Crowds) -> String {
 
 /// The table of single calls.
 pub(crate) fn spans_table(spans: &Spans) -> String {
-    let mut table = Table::new(&["admitted, ns", "threads", "p50", "p99", "p99.9", "p99.99"]);
+    let mut table = Table::new(&["a call, ns", "", "threads", "p50", "p99", "p99.9", "p99.99"]);
     for series in &spans.series {
-        let Label { name, threads, .. } = series.label;
+        let Label { name, path, threads } = series.label;
         let figures = (0..SPANS.len()).map(|figure| format!("{:.0}", series.median(figure)));
-        table.row([name.to_owned(), threads.to_string()].into_iter().chain(figures));
+        let path = if path == Path::Admitted { "admitted" } else { "refused" };
+        table.row([name.to_owned(), path.to_owned(), threads.to_string()].into_iter().chain(figures));
     }
     table.to_string()
 }

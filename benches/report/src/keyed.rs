@@ -1,6 +1,8 @@
-//! What a key costs, in time and in bytes: ours beside `governor`, for the same kind of limit.
+//! What a key costs, in time and in bytes: ours beside `governor`, for the same kind of limit, and beside what neither can do
+//! without.
 
 use std::{
+    hash::{BuildHasher, RandomState},
     hint::black_box,
     rc::Rc,
     sync::Arc,
@@ -16,7 +18,7 @@ use crate::{
     markdown::{Table, ns, times},
     measure::{Bench, Figure, Measured},
     memory,
-    peers::GovernorKeyed,
+    peers::{GovernorKeyed, KeysFloor, Step},
 };
 
 /// A row.
@@ -43,38 +45,71 @@ trait ByKey: Send + Sync {
 
 pub(crate) const OURS: &str = "token bucket";
 pub(crate) const GOVERNOR: &str = "governor";
+/// The same two with a hasher that promises nothing against clients who choose their keys.
+pub(crate) const OURS_FAST: &str = "token bucket, foldhash";
+pub(crate) const GOVERNOR_FAST: &str = "governor, foldhash";
+/// Three floors, each with one thing more.
+pub(crate) const FLOORS: [&str; 3] =
+    ["floor: SipHash alone", "floor: and the key's two lines", "floor: and a lock"];
 pub(crate) const KEYS: [u64; 2] = [100_000, 1_000_000];
 
 type Build = fn(u64, Path) -> Option<Box<dyn ByKey>>;
+
+/// A hasher that both take.
+trait Hasher: BuildHasher + Default + Clone + Send + Sync + 'static {}
+
+impl<S: BuildHasher + Default + Clone + Send + Sync + 'static> Hasher for S {}
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Admitted: so many permits at once and one a second, so that no key is ever idle.
 const PLENTY: u32 = 1_000_000;
 
 /// Refused: one permit an hour, or five, and they are taken.
-const LINEUP: [(&str, Build); 3] = [
-    (OURS, |keys, path| {
-        let bucket = match path {
-            Path::Admitted => Gcra::builder(PLENTY.into(), PLENTY * Duration::from_secs(1)),
-            Path::Refused => Gcra::builder(1, HOUR),
-        };
-        ours(keys, bucket.config().expect("a configuration that is valid"))
-    }),
-    (GOVERNOR, |_, path| {
-        Some(Box::new(match path {
-            Path::Admitted => GovernorKeyed::new(PLENTY, Duration::from_secs(1)),
-            Path::Refused => GovernorKeyed::new(1, HOUR),
-        }))
-    }),
+const LINEUP: [(&str, Build); 8] = [
+    (FLOORS[0], |keys, path| floor(keys, Step::Hash, path)),
+    (FLOORS[1], |keys, path| floor(keys, Step::Rows, path)),
+    (FLOORS[2], |keys, path| floor(keys, Step::Locks, path)),
+    (OURS, |keys, path| bucket::<RandomState>(keys, path)),
+    (GOVERNOR, |_, path| governor::<RandomState>(path)),
+    (OURS_FAST, |keys, path| bucket::<foldhash::fast::RandomState>(keys, path)),
+    (GOVERNOR_FAST, |_, path| governor::<foldhash::fast::RandomState>(path)),
     ("log of 5", |keys, path| {
         let config = Log::builder(5, HOUR).config().expect("a configuration that is valid");
-        if path == Path::Refused { ours(keys, config) } else { None }
+        if path == Path::Refused { ours::<RandomState>(keys, config) } else { None }
     }),
 ];
 
-fn ours(keys: u64, class: impl Into<Class>) -> Option<Box<dyn ByKey>> {
-    let builder = Keyed::<u64>::builder(class, keys).when_full(WhenFull::Refuse);
-    Some(Box::new(builder.build().expect("memory")))
+/// Those that two threads call, too.
+const CROWDED: [&str; 3] = [OURS, GOVERNOR, "log of 5"];
+
+fn floor(keys: u64, step: Step, path: Path) -> Option<Box<dyn ByKey>> {
+    Some(Box::new(KeysFloor::new(keys, step, path == Path::Admitted)))
+}
+
+fn bucket<S: Hasher>(keys: u64, path: Path) -> Option<Box<dyn ByKey>> {
+    let bucket = match path {
+        Path::Admitted => Gcra::builder(PLENTY.into(), PLENTY * Duration::from_secs(1)),
+        Path::Refused => Gcra::builder(1, HOUR),
+    };
+    ours::<S>(keys, bucket.config().expect("a configuration that is valid"))
+}
+
+fn governor<S: Hasher>(path: Path) -> Option<Box<dyn ByKey>> {
+    Some(Box::new(match path {
+        Path::Admitted => GovernorKeyed::<S>::new(PLENTY, Duration::from_secs(1)),
+        Path::Refused => GovernorKeyed::<S>::new(1, HOUR),
+    }))
+}
+
+fn ours<S: Hasher>(keys: u64, class: impl Into<Class>) -> Option<Box<dyn ByKey>> {
+    // A little more: that a shard is too full for a key to be admitted is to be out of the question.
+    let builder = Keyed::<u64, S>::builder_with_hasher(class, keys + keys / 100, S::default());
+    Some(Box::new(builder.when_full(WhenFull::Refuse).build().expect("memory")))
+}
+
+/// Whose limiter a row is compared with: governor's, with the same hasher.
+pub(crate) fn partner(name: &str) -> &'static str {
+    if name == OURS_FAST || name == GOVERNOR_FAST { GOVERNOR_FAST } else { GOVERNOR }
 }
 
 fn batch(limiter: &impl ByKey, keys: &[u64], from: Nanos, step: Nanos) -> u64 {
@@ -86,7 +121,7 @@ fn batch(limiter: &impl ByKey, keys: &[u64], from: Nanos, step: Nanos) -> u64 {
     admitted
 }
 
-impl ByKey for Keyed<u64> {
+impl<S: Hasher> ByKey for Keyed<u64, S> {
     #[inline(always)]
     fn try_acquire(&self, key: u64, now: Nanos) -> bool {
         self.try_acquire_at(&key, 1, now)
@@ -97,7 +132,18 @@ impl ByKey for Keyed<u64> {
     }
 }
 
-impl ByKey for GovernorKeyed {
+impl<S: Hasher> ByKey for GovernorKeyed<S> {
+    #[inline(always)]
+    fn try_acquire(&self, key: u64, now: Nanos) -> bool {
+        self.try_acquire(key, now)
+    }
+
+    fn batch(&self, keys: &[u64], from: Nanos, step: Nanos) -> u64 {
+        batch(self, keys, from, step)
+    }
+}
+
+impl ByKey for KeysFloor {
     #[inline(always)]
     fn try_acquire(&self, key: u64, now: Nanos) -> bool {
         self.try_acquire(key, now)
@@ -124,7 +170,7 @@ pub(crate) fn measure(rounds: usize, calls: usize) -> KeyedFigures {
                 if path == Path::Refused {
                     bytes.push((name, keys, (memory::held() - before) as f64 / keys as f64));
                 }
-                for threads in [1, 2] {
+                for threads in if CROWDED.contains(&name) { 1..3 } else { 1..2 } {
                     let (limiter, drawn) = (Rc::clone(&limiter), Arc::clone(&drawn));
                     let label = Label { name, keys, path, threads };
                     let mut now = Nanos::from_nanos(START.as_nanos() + 1_000);
@@ -196,7 +242,7 @@ impl KeyedFigures {
                 for threads in [1, 2] {
                     for path in Path::BOTH {
                         let label = Label { name, keys, path, threads };
-                        let governor = Label { name: GOVERNOR, ..label };
+                        let governor = Label { name: partner(name), ..label };
                         cells.extend([
                             ns(self.times.median(&label)),
                             times(self.times.ratio(&label, &governor)),

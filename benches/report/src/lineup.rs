@@ -7,8 +7,8 @@ use tollgate::{Algorithm, Compact, Fixed, Gcra, Log, Nanos, Pacing, Sampled, Two
 use crate::{
     drive::{Path, Subject},
     peers::{
-        BetterBucket, Cas, Deque, FetchAdd, Governor, LeakyBucket, Load, Packed, Pingora, Ratelimit, Shared,
-        Summed, Total, TwoCas,
+        BetterBucket, Cas, Deque, FetchAdd, Governor, LeakyBucket, Load, Packed, Pingora, Ratelimit, Ring,
+        Shared, Summed, Total, TwoCas,
     },
 };
 
@@ -73,10 +73,10 @@ fn ours<A: Algorithm + Send + Sync + 'static, E: std::fmt::Debug>(
 }
 
 macro_rules! contestant {
-    ($side:ident, $name:literal, $step:expr, $build:expr) => {
+    ($side:ident, $name:expr, $step:expr, $build:expr) => {
         contestant!($side, $name, $step, $build, false)
     };
-    ($side:ident, $name:literal, $step:expr, $build:expr, $own_clock:literal) => {
+    ($side:ident, $name:expr, $step:expr, $build:expr, $own_clock:literal) => {
         Contestant {
             name: $name,
             side: Side::$side,
@@ -86,6 +86,9 @@ macro_rules! contestant {
         }
     };
 }
+
+/// The floor of an exact log.
+pub(crate) const LOG_FLOOR: &str = "floor of a log";
 
 /// The floor of a path, by name.
 pub(crate) fn floor(path: Path) -> &'static str {
@@ -101,6 +104,10 @@ pub(crate) const ALL: &[Contestant] = &[
         .then(|| Box::<TwoCas>::default() as _)),
     contestant!(Floor, "fetch_add", 20, |path| (path == Path::Admitted)
         .then(|| Box::<FetchAdd>::default() as _)),
+    contestant!(Floor, LOG_FLOOR, 20, |path| {
+        let (limit, window) = of(path, LOG);
+        boxed(Ring::new(limit, window.into()))
+    }),
     contestant!(Ours, "log", 20, |path| {
         let (limit, window) = of(path, LOG);
         ours(Log::builder(limit, window).build())
@@ -207,6 +214,21 @@ pub(crate) const ALL: &[Contestant] = &[
         boxed(Packed::new(limit, window.into()))
     }),
 ];
+
+/// An exact log by name, of so many permits, where all is admitted as in its row.
+///
+/// # Panics
+/// If there is none of that name.
+pub(crate) fn log(name: &str, limit: u64) -> Box<dyn Subject> {
+    let window = Duration::from_nanos(limit * LOG.1.as_nanos() as u64 / LOG.0);
+    let built = match name {
+        LOG_FLOOR => boxed(Ring::new(limit, window.into())),
+        "log" => ours(Log::builder(limit, window).build()),
+        "log of single permits" => ours(Log::builder(limit, window).max_cost(1).build()),
+        _ => None,
+    };
+    built.unwrap_or_else(|| panic!("no log is called {name}"))
+}
 
 /// The names of the peers.
 pub(crate) fn peers() -> impl Iterator<Item = &'static str> {

@@ -50,6 +50,7 @@ struct Report {
     keyed: keyed::KeyedFigures,
     bytes: Vec<memory::Bytes>,
     counts: count::Counts,
+    misses: count::Misses,
     native: String,
 }
 
@@ -85,7 +86,7 @@ fn measure(effort: &Effort) -> Report {
     stage("threads");
     let crowds = crowd::measure(rounds, short);
     stage("single calls");
-    let spans = crowd::measure_spans(rounds, 3 * short);
+    let spans = crowd::measure_spans(rounds, short);
     stage("limits, buckets, windows, gaps");
     let shapes = shape::measure(rounds, calls);
     stage("expiry");
@@ -93,12 +94,13 @@ fn measure(effort: &Effort) -> Report {
     stage("keys");
     let keyed = keyed::measure(rounds, keyed_calls);
     stage("instructions");
-    let counts = if counts { count::measure() } else { Vec::new() };
+    let (counts, misses) =
+        if counts { (count::measure(), count::measure_misses()) } else { (Vec::new(), Vec::new()) };
     stage("from C");
     let native =
         if native_rounds > 0 { native::measure(&root(), native_rounds, native_calls) } else { String::new() };
     stage("done");
-    Report { clocks, singles, crowds, spans, shapes, expired, keyed, bytes, counts, native }
+    Report { clocks, singles, crowds, spans, shapes, expired, keyed, bytes, counts, misses, native }
 }
 
 /// Where the sources of all crates lie.
@@ -111,6 +113,10 @@ fn run(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
         ["count", name, path, calls] => {
             let path = if *path == "admitted" { Path::Admitted } else { Path::Refused };
             count::make_calls(name, path, calls.parse()?);
+            Ok(())
+        }
+        ["misses", name, limit, calls] => {
+            count::make_log_calls(name, limit.parse()?, calls.parse()?);
             Ok(())
         }
         [] | ["--quick"] => {

@@ -112,6 +112,11 @@ pub(crate) struct Bytes {
 // === impl Bytes ===
 
 impl Bytes {
+    /// What it takes beside itself: the state, where that has a ring, and what it takes to align it.
+    pub(crate) fn state(&self) -> u64 {
+        self.made.unsigned_abs() as u64 - self.own as u64
+    }
+
     /// What it takes of the system's memory while nothing was admitted: pages it did not touch are not there.
     pub(crate) fn idle(&self) -> i64 {
         const PAGES: isize = 1 << 20;

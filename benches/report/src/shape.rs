@@ -9,7 +9,7 @@ use crate::{
     machine::Switches,
     markdown::{Table, ns, times},
     measure::{Bench, Figure, Measured},
-    peers::{Deque, Limits, Summed, Total},
+    peers::{Deque, Limits, Ring, Summed, Total},
 };
 
 /// A row.
@@ -26,6 +26,7 @@ pub(crate) type Shapes = Measured<Label, 1>;
 /// Nanoseconds of the one call before which a full log of so many permits expires.
 pub(crate) type Expired = Measured<&'static str, 1>;
 
+pub(crate) const LOG_FLOOR_ADMITTED: &str = "floor of a log, admitted";
 pub(crate) const CLOCK: &str = "the clock alone";
 pub(crate) const EXPIRE: u64 = 1_000_000;
 
@@ -44,6 +45,10 @@ fn peer<L: Limits>(series: &'static str, axis: Axis, at: u64, limit: u64, admits
 fn peers() -> Vec<Point> {
     const WINDOW: Nanos = Nanos::from_secs(1);
     let mut points = Vec::new();
+    for limit in (1..=7).map(|digits| 10_u64.pow(digits)) {
+        let ring = Ring::new(limit, WINDOW);
+        points.push(peer(LOG_FLOOR_ADMITTED, Axis::Limit, limit, limit, true, ring));
+    }
     for limit in [10, 1_000, 100_000, 10_000_000] {
         let deque = || Deque::<parking_lot::Mutex<VecDeque<Nanos>>>::new(limit, WINDOW);
         points.push(peer("deque, parking_lot, admitted", Axis::Limit, limit, limit, true, deque()));

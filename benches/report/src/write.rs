@@ -20,6 +20,7 @@ pub(crate) fn write(report: &Report, file: &File) -> Result<(), Box<dyn Error>> 
         ),
         single::tables(&report.singles),
         format!("### Instructions\n\n{COUNTS}\n\n{}\n", count::table(&report.counts)),
+        format!("{MISSES}\n\n{}\n", count::misses_table(&report.misses)),
         format!("## Threads\n\n{THREADS}\n\n![Throughput by threads](plots/threads.svg)\n\n"),
         crowd::tables(&report.crowds),
         format!("### Single calls\n\n{SPANS}\n\n{}\n", crowd::spans_table(&report.spans)),
@@ -90,6 +91,10 @@ const COUNTS: &str = "\
 By callgrind, of a call that is not inlined, the time passed in; the same in every run. For ours `ci/instructions.sh` holds them to
 `benches/instructions.txt`.";
 
+const MISSES: &str = "\
+By callgrind's model of this machine's caches, lines of 64 bytes: what a ring that no longer fits the first cache makes an admission wait
+for. Admissions go through it in order.";
+
 const THREADS: &str = "\
 All threads call one limiter, for 20 ms with as many threads as processors or fewer, else 60 ms. Throughput is that of all threads
 together. *Packed head and count* is the ring taken literally: it is wrong between threads (see its source) and is here for its
@@ -107,9 +112,10 @@ const EXPIRY: &str = "\
 All entries of a full log expire, then one call is made. The clock's own reading is part of each figure.";
 
 const KEYS: &str = "\
-Keys are `u64`, drawn evenly; hashers are each crate's default, SipHash for both. *Token bucket* and *governor* have the same quota.
-Refused: every key's permits are taken. Admitted: no key is ever idle. Bytes: what the allocator gave, after every key
-was seen.";
+Keys are `u64`, drawn evenly. *Token bucket* and *governor* have the same quota, and the same hasher: SipHash, which is the default of both,
+or foldhash, which promises nothing against clients who choose their keys; *x governor* is that with the same hasher. The floors find no key:
+a table as large, a lock for as many keys. Refused: every key's permits are taken. Admitted: no key is ever idle. Bytes: what the
+allocator gave, after every key was seen.";
 
 const BYTES: &str = "\
 Taken from a counting allocator. *Itself*: its configuration, and what state has no ring; part of the figures beside it, the rest of which

@@ -50,16 +50,20 @@ struct Newest {
     time: Nanos,
 }
 
-/// `cost` permits (1 to the ceiling) under one rule, as large as the ring. `None`: not settled.
+/// `cost` permits (1 to the ceiling) under one rule, as large as the ring, for a caller whose time is not older than the newest
+/// admission's. `None`: not settled.
 #[inline(always)]
 pub(super) fn glance(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
     let newest = read(log);
+    if now < newest.time {
+        return None; // Judged at the newest time (I3).
+    }
     // A whole lap back, which is the same slot, and on by what is asked for beyond one permit.
     let lap_back = Pos(newest.seen.0 ^ 1); // Its parity, which is all that is asked of it.
     let (pos, index) = log.ring.after(lap_back, log.ring.index(Pos(newest.seen.0)), cost - 1);
     let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
     // A slot not yet filled still holds the lap before, which leaves no later than what will be written there.
-    if !log.full.is_past_at(slot, now.max(newest.time)) {
+    if !log.full.is_past_at(slot, now) {
         return unmoved(log, &newest).then_some(false); // L2
     }
     if now.as_nanos() >= log.glance_until || cost > 1 && cost > log.ceiling || !slot.is_of(pos) {
@@ -73,11 +77,11 @@ pub(super) fn glance(log: OnLog<'_>, cost: u64, now: Nanos) -> Option<bool> {
 #[inline(never)]
 fn fill_and_admit(log: OnLog<'_>, now: Nanos, cost: u64, seen: Head, time: Nanos) -> bool {
     let newest = Newest { seen, time };
-    let next = next(log, &newest, cost, now);
-    match (next, fill_last(log, &newest)) {
-        (Some(next), Some(true)) => claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost)),
-        _ => take(log, now, cost),
+    let Some(next) = next(log, &newest, cost, now) else { return take(log, now, cost) };
+    if fill_last(log, &newest) != Some(true) {
+        return take(log, now, cost);
     }
+    claim(log, &newest, next).unwrap_or_else(|| contend(log, now, cost))
 }
 
 /// Takes `cost` permits, 1 to the least limit.
@@ -137,14 +141,14 @@ fn pack(log: OnLog<'_>, upper: u64, end: Pos) -> Head {
     Head(upper << log.pos_bits | end.0)
 }
 
-/// The head after `cost` permits at `at`, or at the newest time if that is later. `None`: the present base can not
-/// express that time.
+/// The head after `cost` permits at `at`, not before the newest time. `None`: the present base can not express that time.
 #[inline(always)]
 fn next(log: OnLog<'_>, newest: &Newest, cost: u64, at: Nanos) -> Option<Head> {
-    let end = log.ring.ahead(newest.end(log), cost);
-    let was = upper(log, newest.seen);
-    let is = was.wrapping_add((at - newest.time).as_nanos()); // The difference saturates.
-    ((was ^ is) <= log.span_mask).then(|| pack(log, is, end)) // Else it would leave the bank.
+    let passed = at.as_nanos().wrapping_sub(newest.time.as_nanos());
+    let step = log.ring.step(Pos(newest.seen.0), cost);
+    let next = newest.seen.0.wrapping_add(passed << log.pos_bits).wrapping_add(step);
+    let stays = (newest.seen.0 ^ next).cast_signed() >= 0; // In its bank.
+    (passed <= log.span_mask && stays).then_some(Head(next))
 }
 
 /// Whether `cost` more permits keep `rule` at `at`: the admission that far back must have left.
@@ -171,7 +175,7 @@ fn claim(log: OnLog<'_>, newest: &Newest, next: Head) -> Option<bool> {
 /// Fills the slot of the newest permit (I6), if the one before is filled; whether it was. `None`: the head moved.
 #[inline(always)]
 fn fill_last(log: OnLog<'_>, newest: &Newest) -> Option<bool> {
-    let end = newest.end(log);
+    let end = Pos(newest.seen.0); // Its parity and its index are all that is asked of it.
     let (last, index) = log.ring.before(end, log.ring.index(end));
     let slot = log.ring.slot_at(log.state, index).load(Acquire); // O2
     if slot.is_of(last) {

@@ -114,6 +114,18 @@ impl Slot {
         self.0 == 0 || self.0 & WRITTEN != 0 && self.stamp() <= newest
     }
 
+    /// Whether this admission was later; for a slot that was written.
+    #[inline]
+    pub(super) fn is_after(self, at: Nanos) -> bool {
+        self.lacks_to(at).cast_signed() >= 0
+    }
+
+    /// What it lacks to a stamp without its [`WRITTEN`], which puts the sign of the difference the other way round.
+    #[inline]
+    fn lacks_to(self, at: Nanos) -> u64 {
+        (at.as_nanos() << 1 | 1).wrapping_sub(self.0)
+    }
+
     /// The time of this admission; before every time if there was none.
     #[inline]
     pub(super) fn stamp(self) -> Stamp {
@@ -132,12 +144,6 @@ impl Stamp {
     #[inline]
     pub(super) fn time(self) -> Nanos {
         Nanos::from_nanos((self.0 & !WRITTEN) >> 1)
-    }
-
-    /// Whether an admission was later; in range.
-    #[inline]
-    pub(super) fn is_before(self, slot: Slot) -> bool {
-        self.0 < slot.0
     }
 
     /// How long ago an admission was, which was not later.
@@ -179,7 +185,7 @@ impl LookBack {
     /// [`is_past`](Self::is_past) at `Stamp::new(at)`.
     #[inline]
     pub(super) fn is_past_at(self, slot: Slot, at: Nanos) -> bool {
-        (at.as_nanos() << 1 | 1).wrapping_sub(slot.0).cast_signed() >= self.past_plain
+        slot.lacks_to(at).cast_signed() >= self.past_plain
     }
 
     /// How long an admission stays in the window after `at`: zero if it has left.
@@ -206,12 +212,19 @@ impl Geometry {
     /// `n` places on, for `n` up to the capacity.
     #[inline]
     pub(super) fn ahead(&self, pos: Pos, n: u64) -> Pos {
-        let next = pos.0.wrapping_add(n << 1);
+        Pos(pos.0.wrapping_add(self.step(pos, n)))
+    }
+
+    /// What a position grows by, and a word that has it in its lower bits, when it goes on by `n` places, up to the capacity.
+    #[inline]
+    pub(super) fn step(&self, pos: Pos, n: u64) -> u64 {
         if (pos.0 & self.index_mask) + (n << 1) >= self.end {
             cold_path();
-            return Pos((next.wrapping_add(self.gap) ^ 1) & self.mask);
+            let from = pos.0 & self.mask;
+            let next = (from.wrapping_add(n << 1).wrapping_add(self.gap) ^ 1) & self.mask;
+            return next.wrapping_sub(from);
         }
-        Pos(next)
+        n << 1
     }
 
     /// `n` places back, for `n` up to the capacity.

@@ -49,7 +49,7 @@ pub(super) fn glance(log: OnLog<'_>, now: Nanos) -> Option<bool> {
     let index = ring.index(Pos(hint.0));
     let newest = ring.slot_at(log.state, index).load(Acquire); // O2
     // The end may be at the hint: nothing was claimed since it moved.
-    if !newest.is_of(Pos(hint.0)) || Stamp::new(now).is_before(newest) {
+    if !newest.is_of(Pos(hint.0)) || newest.is_after(now) {
         return None;
     }
     match ring.next(index) {
@@ -70,15 +70,15 @@ fn acquire_at_start(log: OnLog<'_>, now: Nanos, hint: Head) -> bool {
 #[inline(always)]
 fn glance_at(log: OnLog<'_>, now: Nanos, hint: Head, pos: Pos, index: Index) -> Option<bool> {
     let oldest = log.ring.slot_at(log.state, index).load(Acquire); // O2
-    let at = Stamp::new(now); // I3: not before the newest time.
     let end = End { hint, past_hint: true, pos, index, oldest };
-    if !log.full.is_past(oldest, at) {
+    if !log.full.is_past_at(oldest, now) {
         return unmoved(log, end).then_some(false); // L2
     }
     if now.as_nanos() >= log.glance_until {
         return None;
     }
-    Some(claim(log, end, at).unwrap_or_else(|| take(log, now)))
+    // I3: not before the newest time.
+    Some(claim(log, end, Stamp::new(now)).unwrap_or_else(|| take(log, now)))
 }
 
 /// Takes one permit under any rules.

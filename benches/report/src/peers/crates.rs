@@ -1,7 +1,12 @@
 //! Crates that limit rates. Where one takes a clock, it is given one that tells the time that was passed; the others
 //! read their own.
 
-use std::{cell::Cell, num::NonZeroU32, time::Duration};
+use std::{
+    cell::Cell,
+    hash::{BuildHasher, RandomState},
+    num::NonZeroU32,
+    time::Duration,
+};
 
 use governor::{RateLimiter, clock, middleware::NoOpMiddleware, nanos, state};
 use tollgate::Nanos;
@@ -21,8 +26,10 @@ pub(crate) struct Told;
 /// A token bucket: `governor`, not keyed.
 pub(crate) struct Governor(RateLimiter<state::NotKeyed, state::InMemoryState, Told, NoOp>);
 
-/// `governor`, keyed, with its default map and hasher.
-pub(crate) struct GovernorKeyed(RateLimiter<u64, state::keyed::DashMapStateStore<u64>, Told, NoOp>);
+/// `governor`, keyed, with its default map, and its default hasher unless it is given one.
+pub(crate) struct GovernorKeyed<S: BuildHasher + Clone = RandomState>(
+    RateLimiter<u64, state::keyed::DashMapStateStore<u64, S>, Told, NoOp>,
+);
 
 /// A token bucket: `ratelimit`.
 pub(crate) struct Ratelimit(ratelimit::Ratelimiter<Told>);
@@ -85,9 +92,9 @@ impl Limits for Governor {
     }
 }
 
-impl GovernorKeyed {
+impl<S: BuildHasher + Clone + Default> GovernorKeyed<S> {
     pub(crate) fn new(burst: u32, interval: Duration) -> Self {
-        Self(RateLimiter::dashmap_with_clock(quota(burst, interval), Told))
+        Self(RateLimiter::dashmap_with_clock_and_hasher(quota(burst, interval), Told, S::default()))
     }
 
     #[inline(always)]

@@ -4,13 +4,15 @@ mod buckets;
 mod crates;
 mod deque;
 mod floors;
+mod keys;
 mod packed;
 
 pub(crate) use self::{
     buckets::{Shared, Summed, Total},
     crates::{BetterBucket, Governor, GovernorKeyed, LeakyBucket, Pingora, Ratelimit},
     deque::Deque,
-    floors::{Cas, FetchAdd, Load, TwoCas},
+    floors::{Cas, FetchAdd, Load, Ring, TwoCas},
+    keys::{KeysFloor, Step},
     packed::Packed,
 };
 use tollgate::{Algorithm, Nanos};
