@@ -64,16 +64,17 @@ pub fn orders(options: &Options) -> Result<(), String> {
     let mut models = options.models()?;
     models.retain(|model| model.expect == Expect::Pass);
     let listed = list()?;
-    let (jobs, sites) = jobs(&models, &listed);
-    if options.only.is_empty() {
-        all_reached(&sites, &listed)?;
-    }
-    let singles = jobs.iter().filter(|job| ![TOGETHER, NET_TOGETHER].contains(&&*job.name)).count();
     if !pool::is_copy() {
-        println!("{singles} weakenings, bound {}", options.bound);
         println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
     }
-    let results = pool::each(&jobs, options.processes, |job| {
+    let to_do = || {
+        let (jobs, sites) = jobs(&models, &listed);
+        if options.only.is_empty() {
+            all_reached(&sites, &listed)?;
+        }
+        Ok(jobs)
+    };
+    let results = pool::each(to_do, options.processes, |job| {
         let began = Instant::now();
         let killer = kill(job, options);
         let reason = reason(&listed, &job.name);
@@ -87,21 +88,22 @@ pub fn orders(options: &Options) -> Result<(), String> {
             (Err(why), _) => (format!("NO VERDICT: {why}"), FAULT),
         };
         println!("| {} | {told} | {} | {:.0} s |", job.name, job.models.len(), began.elapsed().as_secs_f64());
-        result.into()
+        format!("{result}|{}", job.name)
     })?;
     if pool::is_copy() {
         return Ok(());
     }
-    let count = |what| results.iter().filter(|result| *result == what).count();
-    let seconds = start.elapsed().as_secs_f64();
-    println!("{} of {singles} weakenings killed, {seconds:.0} s", count(KILLED));
+    let results: Vec<_> = results.iter().filter_map(|result| result.split_once('|')).collect();
+    let count = |what| results.iter().filter(|(result, _)| *result == what).count();
+    let (seconds, singles) = (start.elapsed().as_secs_f64(), results.len() - count(AT_ONCE));
+    println!("{} of {singles} weakenings killed, bound {}, {seconds:.0} s", count(KILLED), options.bound);
     // A file, or a file and a function in it.
     let is_place = |name: &str| {
         let (file, function) = name.split_once(' ').unwrap_or((name, ""));
         let text = fs::read_to_string(home().join("../src").join(file));
         text.is_ok_and(|text| function.is_empty() || text.contains(&format!("fn {function}(")))
     };
-    let unknown = |name: &&String| !is_place(name) && jobs.iter().all(|job| job.name != **name);
+    let unknown = |name: &&String| !is_place(name) && results.iter().all(|(_, job)| job != *name);
     let gone: Vec<_> = listed.iter().map(|(name, _)| name).filter(unknown).collect();
     if options.only.is_empty() && !gone.is_empty() {
         return Err(format!("listed, but no such weakening: {gone:?}"));

@@ -84,32 +84,36 @@ fn named_twice(models: &[Model]) -> Option<&str> {
 /// # Errors
 /// As said.
 pub fn run(options: &Options) -> Result<(), String> {
-    let models = options.models()?;
     let start = Instant::now();
     if !pool::is_copy() {
         println!("{}", heading());
     }
-    let results = pool::each(&models, options.processes, |model| {
-        let began = Instant::now();
-        let report = model.run(options);
-        let as_expected = match (model.expect, &report.outcome) {
-            // Without the model real threads run, and prove nothing.
-            (_, Outcome::Inconclusive { .. }) => cfg!(not(tollgate_loom)),
-            (Expect::Pass, Outcome::Pass { .. }) | (Expect::Documented, Outcome::Fail) => true,
-            _ => false,
-        };
-        println!("{}", row(model, &report, began.elapsed()));
-        if !as_expected {
-            println!("\n{}: expected {:?}\n{report}", model.name, model.expect);
-        }
-        if as_expected { String::new() } else { model.name.clone() }
-    })?;
+    let results = pool::each(
+        || options.models(),
+        options.processes,
+        |model| {
+            let began = Instant::now();
+            let report = model.run(options);
+            let as_expected = match (model.expect, &report.outcome) {
+                // Without the model real threads run, and prove nothing.
+                (_, Outcome::Inconclusive { .. }) => cfg!(not(tollgate_loom)),
+                (Expect::Pass, Outcome::Pass { .. }) | (Expect::Documented, Outcome::Fail) => true,
+                _ => false,
+            };
+            println!("{}", row(model, &report, began.elapsed()));
+            if !as_expected {
+                println!("\n{}: expected {:?}\n{report}", model.name, model.expect);
+            }
+            if as_expected { String::new() } else { model.name.clone() }
+        },
+    )?;
     if pool::is_copy() {
         return Ok(());
     }
+    let models = results.len();
     let bad: Vec<_> = results.into_iter().filter(|name| !name.is_empty()).collect();
-    println!("{} models, {:.0} s", models.len(), start.elapsed().as_secs_f64());
-    if models.is_empty() {
+    println!("{models} models, {:.0} s", start.elapsed().as_secs_f64());
+    if models == 0 {
         Err("no model has such a name".into())
     } else if bad.is_empty() {
         Ok(())

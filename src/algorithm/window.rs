@@ -866,6 +866,22 @@ mod tests {
         }
     }
 
+    /// Not even the turn to its bucket.
+    #[test]
+    fn a_refusal_stores_nothing() {
+        let at = Nanos::from_nanos;
+        let counter = Window::builder(3, Duration::from_nanos(30)).buckets(3).build().unwrap();
+        assert!(counter.try_acquire_at(2, at(45)));
+        let state = || counter.on().state.head().load(Acquire);
+        let before = state();
+        for now in [45, 49, 50, 79] {
+            assert!(!counter.try_acquire_at(2, at(now)));
+            assert_eq!(state(), before, "{now}");
+        }
+        assert!(counter.try_acquire_at(2, at(80)));
+        assert_ne!(state(), before);
+    }
+
     /// A caller that dies in the middle of a turn, wherever: what it wrote changes no later answer.
     #[test]
     fn a_turn_left_half_way_is_completed() {
