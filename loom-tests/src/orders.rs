@@ -1,8 +1,9 @@
 //! Every single memory order made weaker, one at a time, in one build.
 //!
 //! Every model that runs the site is tried with one preemption, then the small ones with as many as asked for (with
-//! `--long`, all of them). A weakening that breaks none survives, unless it lets a call see old values without end. It has to stand in the list of survivors with its reason; one that
-//! stands there and dies must leave the list.
+//! `--long`, all of them). A weakening that breaks none survives, unless it lets a call see old values without end. It has to
+//! stand in the list of survivors with its reason; one that stands there and dies must leave the list. Of the survivors all
+//! at once, each at its weakest, every model is asked; of each alone the small ones are, since it allows no more.
 
 use std::{
     collections::BTreeMap,
@@ -68,7 +69,7 @@ pub fn orders(options: &Options) -> Result<(), String> {
         println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
     }
     let to_do = || {
-        let (jobs, sites) = jobs(&models, &listed);
+        let (jobs, sites) = jobs(&models, &listed, options);
         if options.only.is_empty() {
             all_reached(&sites, &listed)?;
         }
@@ -115,7 +116,11 @@ pub fn orders(options: &Options) -> Result<(), String> {
 }
 
 /// Every weakening of every order that the models reach, and those listed as survivors all at once.
-fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, Vec<Site>) {
+fn jobs<'a>(
+    models: &'a [Model],
+    listed: &[(String, String)],
+    options: &Options,
+) -> (Vec<Job<'a>>, Vec<Site>) {
     let mut source = Source::default();
     // A site and its operation, with the models that reach it.
     let mut sites: BTreeMap<(Site, &'static str), (SiteOrder, Vec<Runs<'_>>)> = BTreeMap::new();
@@ -134,13 +139,15 @@ fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, 
         models.sort_by_key(|runs| runs.executions);
         for weakening in order.weakenings() {
             let name = source.name(&order, &weakening, sites.keys());
+            let mut models = models.clone();
             if let Some(reason) = reason(listed, &name) {
                 let all = if reason == NET { &mut net } else { &mut together };
                 // From the strongest to the weakest, so that the last of a site counts.
                 all.retain(|other| (&other.site, other.failure) != (&weakening.site, weakening.failure));
                 all.push(weakening.clone());
+                models.retain(|runs| reason == NET || options.long || runs.executions <= SMALL);
             }
-            jobs.push(Job { name, weakenings: vec![weakening], models: models.clone() });
+            jobs.push(Job { name, weakenings: vec![weakening], models });
         }
     }
     // Rather than each process its own long one at the end.
@@ -232,7 +239,7 @@ fn kill(job: &Job<'_>, options: &Options) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-fn home() -> PathBuf {
+pub(crate) fn home() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
