@@ -472,7 +472,8 @@ class Done:
 
     def failed_test(self):
         failed = re.search(r"^failures:\n    (\S+)", self.out, re.M)
-        return f"the test {failed[1]}" if failed else "a test that does not build"
+        other = "a test that does not end" if "signal: " in self.err else "a test that does not build"
+        return f"the test {failed[1]}" if failed else other
 
 
 class Copy:
@@ -666,9 +667,10 @@ def lines_main(texts):
     def delete(copy, item):
         name, file, kept = item
         path = copy.tree / file
+        text = path.read_text()
         path.write_text("\n".join(kept))
         killer = notices(copy, file)
-        path.write_text((ROOT / file).read_text())
+        path.write_text(text)
         right = (killer is None) == (name in listed)
         told = killer or f"nothing: {listed.get(name, 'NOT LISTED')}"
         print(f"| `{name}` | {told if right else told + ' NOT AS LISTED' * (name in listed)} |", flush=True)
@@ -757,7 +759,8 @@ def main():
         name, mutant = job
         deep, before = is_deep(job), copy.seconds
         _, models, file, changes, expected = mutant or ("", "", DOOR, [], LIVES("as it must"))
-        path, text = copy.tree / file, (ROOT / file).read_text()
+        path = copy.tree / file
+        text = path.read_text()
         if mutant:
             path.write_text(apply(changes, text, name))
         try:
