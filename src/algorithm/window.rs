@@ -379,7 +379,8 @@ impl Parts for WindowConfig {
             let slot = window.slot(index).load(Acquire); // O2
             let newest = window.bucket(window.state.head().load(Acquire)); // O1
             let bucket = window.bucket(slot);
-            let is_own = slot.0 == 0 || bucket & window.mask == index && !window.is_turning(slot);
+            let is_own =
+                slot.0 == 0 || bucket > 0 && bucket & window.mask == index && !window.is_turning(slot);
             is_own && bucket <= newest && newest <= last
         })
     }
@@ -401,9 +402,6 @@ impl<'a> OnWindow<'a> {
         let start = bucket.saturating_sub(back);
         if start > self.bucket(seen) {
             return Some(0); // Nothing was admitted since.
-        }
-        if start == 0 {
-            return Some(self.split.rest(seen.0));
         }
         let slot = self.slot(start).load(Acquire); // O2
         match self.bucket(slot).cmp(&start) {
