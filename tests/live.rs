@@ -289,6 +289,7 @@ fn what_a_limiter_can_not_become_is_named_and_changes_nothing() {
     assert_eq!(counter.set_rules(&[Rule::new(3, nanos(150_000_000))]), Err(ragged));
     let long = ConfigError::Buckets { got: 20, min: 1, max: 10 };
     assert_eq!(counter.set_rules(&[Rule::new(3, 2 * second)]), Err(long));
+    assert!(matches!(counter.set_rules(&[Rule::new(1, nanos(0))]), Err(ConfigError::Window { .. })));
 
     let fixed = live(Fixed::builder(3, second).build().unwrap());
     let window = ConfigError::Window { got: 2 * second, min: second, max: second };
