@@ -3,6 +3,7 @@
 #   ci/mutants.sh              a third of the mutants, another one with each commit; real atomics behind the door always
 #   ci/mutants.sh all          all, and some by random schedules
 #   ci/mutants.sh --deep       these alone
+#   ci/mutants.sh --record ..  any of these, and README.md's table is brought up to date
 #   ci/mutants.sh --lines      deletes every statement that admits, one at a time
 #   ci/mutants.sh NAME..       the mutants whose names contain one of these
 set -eu
@@ -13,8 +14,8 @@ case "${1:-}" in
         exec python3 loom-tests/mutants.py --third $((commits % 3))
         ;;
     all)
-        python3 loom-tests/mutants.py
-        exec python3 loom-tests/mutants.py --deep
+        shift
+        exec python3 loom-tests/mutants.py "$@"
         ;;
     *) exec python3 loom-tests/mutants.py "$@" ;;
 esac

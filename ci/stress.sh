@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:-10}
 stress() {
-    cargo test --quiet --profile model -p tollgate --test contract -- threads:: one_word:: sharded::threads layers::threads live:: soak "$@"
+    cargo test --quiet --profile stress -p tollgate --test contract -- threads:: one_word:: sharded::threads layers::threads live:: soak "$@"
 }
 tests=$(stress --list | grep -c ': test$')
 [ "$tests" -ge 16 ] || { echo "stress: only $tests tests were found"; exit 1; }

@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 """Breaks the core in one place at a time and expects the models to notice.
 
-    loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these
+    loom-tests/mutants.py [NAME..]      all mutants, or those whose name contains one of these; without a name, random
+                                        schedules have to find those of DEEP as well
     loom-tests/mutants.py --third N     every third of them, from the N-th
-    loom-tests/mutants.py --deep [NAME..]   random schedules find them: those of DEEP, or those named
+    loom-tests/mutants.py --deep [NAME..]   random schedules alone: those of DEEP, or those named
+    loom-tests/mutants.py --record ..   any of these, and the rows of README.md's table are replaced by what happened
     loom-tests/mutants.py --lines [TEXT..]  deletes one statement after the other from what admits in the log and the
                                         counter (those that contain one of the texts), and expects the compiler, a
                                         model or a test to notice, or the line to stand in lines.txt with a reason
 
 Each mutant is applied to a copy of the tree below the target folder, built, and run until a model breaks: first the model
 that README.md says has killed it. A text that is not found exactly once is an error: mutants follow the code. `TESTED`
-mutants are for the core's own tests, since no model can notice: a call may be judged in the bucket of any rival, and that
-a refusal stores nothing is a property of one thread. `LIVES` says why nothing can.
+mutants are for a unit test of the core, since no model can notice: a call may be judged in the bucket of any rival, and
+that a refusal stores nothing is a property of one thread. `LIVES` says why nothing can.
+
+There are as many copies as cores, and the work that took longest by README.md's table is begun first, so that they end at
+once. What needs a build of its own is done in one copy: unit tests in the first, random schedules in the last.
 """
 
-import concurrent.futures, os, pathlib, queue, re, resource, shutil, signal, subprocess, sys, time
+import os, pathlib, re, resource, shutil, signal, subprocess, sys, tempfile, threading, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "mutants"
@@ -245,7 +250,7 @@ MUTANTS = [
         "for passed in first.max((newest + 1).saturating_sub(self.reach))..=newest {")], DIES),
     ("counter: a ring one slot short", "counter", WINDOW, [(
         "let len = (reach + 1).checked_next_power_of_two()", "let len = reach.checked_next_power_of_two()")], DIES),
-    ("counter: a refusal turns", "counter", WINDOW, [(
+    ("counter: a refusal turns", "a_refusal_stores_nothing", WINDOW, [(
         "        if !self.fits(seen, bucket, cost)? {\n            return Some(None);\n        }\n",
         "        if !self.fits(seen, bucket, cost)? {\n            if bucket > self.bucket(seen) {\n                self.settle(seen, bucket)?;\n            }\n            return Some(None);\n        }\n")],
      TESTED),
@@ -455,24 +460,34 @@ class DoesNotBuild(Exception):
     pass
 
 
-def bounded(command, **options):
-    """Runs a command. Each process that it starts has so many seconds of a processor, however busy the machine is."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_MAX, SECONDS_MAX))
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, **options)
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise DoesNotEnd
-    return done
+class Done:
+    """A command that has ended: what it said, and how many seconds of a processor it and all that it started took."""
 
+    def __init__(self, command, seconds_max=None, **options):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds_max, seconds_max))
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            process = subprocess.Popen(command, stdout=out, stderr=err, preexec_fn=limit if seconds_max else None, **options)
+            _, status, used = os.wait4(process.pid, 0)
+            self.code = process.returncode = os.waitstatus_to_exitcode(status)
+            self.seconds = used.ru_utime + used.ru_stime
+            said = lambda file: file.seek(0) or file.read().decode()
+            self.out, self.err = said(out), said(err)
 
-def failed_test(done):
-    failed = re.search(r"^failures:\n    (\S+)", done.stdout, re.M)
-    return f"the test {failed[1]}" if failed else "a test that does not build"
+    def last_line(self):
+        said = self.out if self.code == 0 else self.err
+        return (said.strip().splitlines() or [""])[-1].removeprefix("tollgate-models: ")
+
+    def failed_test(self):
+        failed = re.search(r"^failures:\n    (\S+)", self.out, re.M)
+        other = "a test that does not end" if "signal: " in self.err else "a test that does not build"
+        return f"the test {failed[1]}" if failed else other
 
 
 class Copy:
     """A copy of the tree, with a target folder beside it."""
 
     def __init__(self, number):
+        self.number, self.seconds = number, 0.0
         self.tree, self.target = TARGET / f"{number}/tree", TARGET / f"{number}/target"
         shutil.rmtree(self.tree, ignore_errors=True)
         names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -483,36 +498,56 @@ class Copy:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, copy)  # As new: what an interrupted run has built is stale.
 
-    def cargo(self, *args, deep=False):
+    def done(self, command, **options):
+        done = Done(command, **options)
+        self.seconds += done.seconds
+        return done
+
+    def bounded(self, command, **options):
+        """Each process that it starts has so many seconds of a processor, however busy the machine is."""
+        done = self.done(command, seconds_max=SECONDS_MAX, **options)
+        if done.code in (-signal.SIGXCPU, -signal.SIGKILL):
+            raise DoesNotEnd
+        return done
+
+    def build(self, deep=False):
         flags = "--cfg tollgate_loom -Awarnings" + (" --cfg tollgate_shuttle" if deep else "")
-        env = dict(os.environ, CARGO_TARGET_DIR=str(self.target), RUSTFLAGS=flags, CARGO_INCREMENTAL="1",
-                   CARGO_PROFILE_MODEL_LTO="off", CARGO_PROFILE_MODEL_DEBUG="0", CARGO_PROFILE_MODEL_STRIP="true")
-        return subprocess.run(["cargo", *args], cwd=self.tree, env=env, capture_output=True, text=True)
+        env = dict(os.environ, CARGO_TARGET_DIR=str(self.target), RUSTFLAGS=flags)
+        command = ["cargo", "build", "--quiet", "--profile", "model", "-p", "tollgate-models"]
+        return self.done(command, cwd=self.tree, env=env)
+
+    def start_as(self, other):
+        """With what the other has built."""
+        shutil.rmtree(self.target / "model", ignore_errors=True)
+        shutil.copytree(other.target / "model", self.target / "model", symlinks=True)
 
     def models(self, models, *options, command=("kill",)):
-        return bounded([self.target / "model/tollgate-models", *command, "--processes", "1", *options,
-                        *filter(None, [models])])
+        return self.bounded([self.target / "model/tollgate-models", *command, "--processes", "1", *options,
+                             *filter(None, [models])])
 
-    def test(self):
-        """The core's own tests, without the model."""
+    def test(self, name=None):
+        """The core's own tests, without the model: one unit test, or those that the statements are asked of."""
         env = dict(os.environ, CARGO_TARGET_DIR=str(self.target / "test"), RUSTFLAGS="-Awarnings",
                    CARGO_PROFILE_DEV_OPT_LEVEL="1", CARGO_PROFILE_DEV_DEBUG="0")
-        files = [part for name in ("contract", "config", "live", "statistics") for part in ("--test", name)]
-        tests = ["cargo", "test", "--quiet", "-p", "tollgate", "--features", "shared", "--lib", *files,
-                 "--", "--skip", "threads::"]
-        return bounded(tests, cwd=self.tree, env=env)
+        # The quick ones first, to build above all.
+        parts = (["--lib", name],) if name else (
+            ["--lib", "--test", "config", "--test", "live", "--test", "statistics"],
+            ["--test", "contract", "--", "--skip", "threads::"])
+        for part in parts:
+            done = self.bounded(["cargo", "test", "--quiet", "-p", "tollgate", "--features", "shared", *part],
+                                cwd=self.tree, env=env)
+            if done.code != 0:
+                break
+        return done
 
     def run(self, models, *options, deep=False):
         """What the models say of the tree as it stands."""
-        built = self.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models", deep=deep)
-        if built.returncode != 0:
-            raise DoesNotBuild(built.stderr)
+        built = self.build(deep)
+        if built.code != 0:
+            raise DoesNotBuild(built.err)
         command = ["deep", "--seed", "1", "--runs", "1000"] if deep else ["kill"]
         done = self.models(models, *options, command=command)
-        if deep and done.returncode == 0:
-            return "survives"
-        said = done.stdout if done.returncode == 0 else done.stderr
-        return (said.strip().splitlines() or [""])[-1].removeprefix("tollgate-models: ")
+        return "survives" if deep and done.code == 0 else done.last_line()
 
 
 def apply(changes, text, name):
@@ -523,27 +558,38 @@ def apply(changes, text, name):
     return text
 
 
-def killers():
-    """Which model has killed which mutant, by the table."""
-    rows = re.findall(r"^\| (.+?) \| killed by (.+): [^:|]+ \|", (ROOT / "loom-tests/README.md").read_text(), re.M)
-    return dict(rows)
+def copies_for(count, deep=False):
+    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), count))]
+    if (built := copies[0].build(deep)).code != 0:
+        sys.exit(f"mutants.py: void, without a mutant it does not build\n{built.err}")
+    for other in copies[1:]:
+        other.start_as(copies[0])
+    return copies
 
 
-def each(copies, items, work):
-    """Does `work` on every item, each in a free copy of the tree."""
-    free = queue.SimpleQueue()
-    for copy in copies:
-        free.put(copy)
+def each(copies, items, work, place=lambda item: None):
+    """Does `work` on every item, each in the next free copy of the tree, or in the one that is its place."""
+    left, lock, results = list(items), threading.Lock(), []
 
-    def one(item):
-        copy = free.get()
-        try:
-            return work(copy, item)
-        finally:
-            free.put(copy)
+    def next_for(copy):
+        with lock:
+            item = next((item for item in left if place(item) in (None, copy)), None)
+            if item is not None:
+                left.remove(item)
+            return item
 
-    with concurrent.futures.ThreadPoolExecutor(len(copies)) as pool:
-        return list(pool.map(one, items))
+    def worker(copy):
+        while (item := next_for(copy)) is not None:
+            results.append(work(copy, item))
+
+    threads = [threading.Thread(target=worker, args=(copy,)) for copy in copies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if len(results) != len(items):
+        sys.exit("mutants.py: a worker ended before its work")
+    return results
 
 
 # What admits: for each file the models that run it; up to its unit tests, or to the impls named in OTHER_IMPLS.
@@ -609,31 +655,29 @@ def lines_main(texts):
             if any(part in name for part in texts or [""]):
                 work.append((name, file, lines[:first] + lines[last + 1:]))
     start = time.time()
-    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), len(work)))]
+    copies = copies_for(len(work))
 
     def notices(copy, file):
-        if copy.cargo("build", "--quiet", "--profile", "model", "-p", "tollgate-models").returncode != 0:
+        if copy.build().code != 0:
             return "the compiler"
         for options in (["--bound", "1"], ["test"], []):
             try:
-                if options == ["test"]:
-                    done = copy.test()
-                else:
-                    done = copy.models(ADMITS[file], *options)
+                done = copy.test() if options == ["test"] else copy.models(ADMITS[file], *options)
             except DoesNotEnd:
                 return "does not end"
-            if options == ["test"] and done.returncode != 0:
-                return failed_test(done)
-            if options != ["test"] and done.returncode == 0:
-                return (done.stdout.strip().splitlines() or [""])[-1].removeprefix("killed by ")
+            if options == ["test"] and done.code != 0:
+                return done.failed_test()
+            if options != ["test"] and done.code == 0:
+                return done.last_line().removeprefix("killed by ")
         return None
 
     def delete(copy, item):
         name, file, kept = item
         path = copy.tree / file
+        text = path.read_text()
         path.write_text("\n".join(kept))
         killer = notices(copy, file)
-        path.write_text((ROOT / file).read_text())
+        path.write_text(text)
         right = (killer is None) == (name in listed)
         told = killer or f"nothing: {listed.get(name, 'NOT LISTED')}"
         print(f"| `{name}` | {told if right else told + ' NOT AS LISTED' * (name in listed)} |", flush=True)
@@ -652,52 +696,114 @@ def lines_main(texts):
     sys.exit(faults > 0 or bool(gone))
 
 
+README = ROOT / "loom-tests/README.md"
+BY_CHANCE = ", by random schedules"
+
+
+class Table:
+    """README.md's table of mutants."""
+
+    ROW = re.compile(r"^\| (.+?) \| (.+) \| (\d+) s \|\n", re.M)
+
+    def __init__(self):
+        self.text = README.read_text()
+        self.start = self.text.index("\n", self.text.index("|---", self.text.index("\n## Mutants\n"))) + 1
+        self.end = self.text.index("\n\n", self.start) + 1
+        rows = self.ROW.findall(self.text[self.start:self.end])
+        self.rows = {name: (happened, int(seconds)) for name, happened, seconds in rows}
+
+    def killer(self, name):
+        """The model that has killed it."""
+        killed = re.fullmatch("killed by (.+): [^:]+", self.rows.get(name, ("", 0))[0])
+        return ["--first", killed[1]] if killed else []
+
+    def seconds(self, name):
+        return self.rows[name][1] if name in self.rows else SECONDS_MAX
+
+    def write(self, rows):
+        rows = {**self.rows, **rows}
+        table = "".join("| {} | {} | {} s |\n".format(name, *rows[name]) for name, _ in ALL if name in rows)
+        README.write_text(self.text[:self.start] + table + self.text[self.end:])
+
+
+# Each row of the table: its name, and the mutant.
+ALL = [(m[0], m) for m in MUTANTS] + [(m[0] + BY_CHANCE, m) for m in MUTANTS if m[0] in DEEP]
+
+
+def selected(args):
+    if args[:1] == ["--third"]:
+        thirds = [m for i, m in enumerate(MUTANTS) if i % 3 == int(args[1]) or m[4] == VOID]
+        return [(m[0], m) for m in thirds]
+    if args[:1] == ["--deep"]:
+        return [(m[0] + BY_CHANCE, m) for m in MUTANTS if any(part in m[0] for part in args[1:] or DEEP)]
+    return [(name, m) for name, m in ALL if not args or BY_CHANCE not in name and any(part in name for part in args)]
+
+
 def main():
     if "--lines" in sys.argv[1:]:
         lines_main([arg for arg in sys.argv[1:] if arg != "--lines"])
-    deep, names = "--deep" in sys.argv[1:], [arg for arg in sys.argv[1:] if arg != "--deep"]
-    if names[:1] == ["--third"]:
-        wanted = [m for i, m in enumerate(MUTANTS) if i % 3 == int(names[1]) or m[4] == VOID]
-    else:
-        names = names or (DEEP if deep else [""])
-        wanted = [m for m in MUTANTS if any(part in m[0] for part in names)]
-    if deep and len(wanted) < len(names):
-        sys.exit("mutants.py: DEEP names a mutant that there is not")
+    args, table, rows = [arg for arg in sys.argv[1:] if arg != "--record"], Table(), {}
+    wanted = selected(args)
     for name, _, file, changes, _ in MUTANTS:
         apply(changes, (ROOT / file).read_text(), name)
-    start, first = time.time(), killers()
-    copies = [Copy(i) for i in range(min(len(os.sched_getaffinity(0)), len(wanted)))]
-    said = copies[0].run("", "--bound", "1", deep=deep)
-    if not said.endswith("survives"):
-        sys.exit(f"mutants.py: void, a model breaks without any mutant: {said}")
-    print("| mutant | what happens | time |\n|---|---|---:|", flush=True)
+    if len(ALL) != len(MUTANTS) + len(DEEP) or not wanted:
+        sys.exit("mutants.py: no mutant has such a name, or one in DEEP")
+    start = time.time()
+    is_deep = lambda job: BY_CHANCE in job[0]
+    copies = copies_for(len(wanted), all(map(is_deep, wanted)))
+    # Without a mutant all models pass, or the run is void.
+    whole = [("no mutant" + (BY_CHANCE if deep else ""), None) for deep in set(map(is_deep, wanted))]
+    print("| mutant | what happens | processor time |\n|---|---|---:|", flush=True)
 
-    def kill(copy, mutant):
-        name, models, file, changes, expected = mutant
-        began, path = time.time(), copy.tree / file
-        text = (ROOT / file).read_text()
-        path.write_text(apply(changes, text, name))
+    def place(job):
+        _, mutant = job
+        return copies[-1] if is_deep(job) else copies[0] if mutant and mutant[4] == TESTED else None
+
+    def order(job):
+        return place(job) is None, -table.seconds(job[0])
+
+    def kill(copy, job):
+        name, mutant = job
+        deep, before = is_deep(job), copy.seconds
+        _, models, file, changes, expected = mutant or ("", "", DOOR, [], LIVES("as it must"))
+        path = copy.tree / file
+        text = path.read_text()
+        if mutant:
+            path.write_text(apply(changes, text, name))
         try:
             if expected == TESTED:
-                done = copy.test()
-                said = f"killed by {failed_test(done)}" if done.returncode != 0 else "survives"
+                done = copy.test(models)
+                said = f"killed by {done.failed_test()}" if done.code != 0 else "survives"
             else:
-                said = copy.run(models, *(["--first", first[name]] if name in first and not deep else []), deep=deep)
+                options = table.killer(name) if mutant and not deep else [] if deep else ["--bound", "1"]
+                said = copy.run(models, *options, deep=deep)
         except DoesNotEnd:
             said = "killed by what does not end"
         except DoesNotBuild as why:
             said = f"does not build\n{why}"
-        path.write_text(text)
+        if mutant:
+            path.write_text(text)
         if isinstance(expected, LIVES):
             right = said == "survives"
             said += f": {expected}" * right
         else:
             right = "no verdict" in said if expected == VOID else said.startswith("killed by")
-        print(f"| {name} | {said if right else 'NOT AS EXPECTED: ' + said} | {time.time() - began:.0f} s |", flush=True)
+        seconds = round(copy.seconds - before)
+        fault = "NOT AS EXPECTED" if mutant else "VOID"
+        print(f"| {name} | {said if right else f'{fault}: {said}'} | {seconds} s |", flush=True)
+        if right and mutant:
+            rows[name] = (said, seconds)
         return right
 
-    faults = each(copies, wanted, kill).count(False)
-    print(f"{len(wanted)} mutants, {faults} not as expected; {time.time() - start:.0f} s")
+    faults = each(copies, sorted(whole + wanted, key=order), kill, place).count(False)
+    total = sum(copy.seconds for copy in copies)
+    busy = ", ".join(f"{copy.seconds:.0f}" for copy in copies)
+    print(f"{len(wanted)} rows, {faults} not as expected; {time.time() - start:.0f} s, {total:.0f} s of processors ({busy})")
+    if "--record" in sys.argv[1:]:
+        Table().write(rows)
+    elif unlike := {name for name, _ in ALL} ^ set(table.rows):
+        print(f"mutants.py: in README.md's table or among the mutants, not both (--record writes it): {sorted(unlike)}")
+        faults += not args or args[0] == "--third"
     sys.exit(faults > 0)
 
 

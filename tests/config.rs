@@ -126,6 +126,11 @@ fn memory_that_is_no_state_gets_an_error() {
     assert_eq!(unaligned, PlaceError::Unaligned { past: 8, align: STATE_ALIGN });
     memory.state()[STATE_ALIGN] = 1;
     assert_eq!(refused(memory.state()), PlaceError::Foreign);
+
+    let counter = Window::builder(5, WINDOW).buckets(5).config().unwrap();
+    let mut memory = Memory::new(counter.state_bytes());
+    memory.state()[STATE_ALIGN + 7] = 0x80; // Admitted before the first bucket.
+    assert_eq!(Placed::new(&counter, memory.state()).map(|_| ()).unwrap_err(), PlaceError::Foreign);
 }
 
 #[test]

@@ -289,6 +289,7 @@ fn what_a_limiter_can_not_become_is_named_and_changes_nothing() {
     assert_eq!(counter.set_rules(&[Rule::new(3, nanos(150_000_000))]), Err(ragged));
     let long = ConfigError::Buckets { got: 20, min: 1, max: 10 };
     assert_eq!(counter.set_rules(&[Rule::new(3, 2 * second)]), Err(long));
+    assert!(matches!(counter.set_rules(&[Rule::new(1, nanos(0))]), Err(ConfigError::Window { .. })));
 
     let fixed = live(Fixed::builder(3, second).build().unwrap());
     let window = ConfigError::Window { got: 2 * second, min: second, max: second };
@@ -312,6 +313,21 @@ fn what_a_limiter_can_not_become_is_named_and_changes_nothing() {
     let first = live(built(4));
     assert_eq!(Live::follow(built(5), first.handle()).err(), Some(ConfigError::Unlike));
     assert!(Live::follow(built(4), first.handle()).is_ok());
+}
+
+/// A counter's total has room for all that short windows may have let in over the longest: a larger limit is refused.
+#[test]
+fn a_limit_leaves_room_for_what_a_longer_window_may_find() {
+    let (ms, largest) = (nanos(1_000_000), 1_048_575 / 2 / 4); // One bucket and its part: 4 times in 6 and a part.
+    let counter = live(Window::builder(1, ms).buckets(1).window_max(6 * ms).build().unwrap());
+    let above = ConfigError::Limit { got: largest + 1, max: largest };
+    assert_eq!(counter.set_rules(&[Rule::new(largest + 1, ms)]), Err(above));
+    counter.set_rules(&[Rule::new(largest, ms)]).unwrap();
+    assert!([10, 12, 14, 16].iter().all(|&ms| counter.try_acquire_at(largest, Nanos::from_millis(ms))));
+    counter.set_rules(&[Rule::new(largest, 6 * ms)]).unwrap();
+    let now = Nanos::from_millis(16);
+    assert_eq!(counter.usage_at(0, now), Some(4 * largest));
+    assert!(!counter.try_acquire_at(1, now));
 }
 
 /// Threads take while the rules go to and fro: each reading is whole, and nobody exceeds the larger limit.

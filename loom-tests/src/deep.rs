@@ -179,18 +179,19 @@ pub fn deep(options: &Options) -> Result<(), String> {
     for (subject, asks) in subjects().into_iter().filter(|(subject, _)| wanted(subject)) {
         jobs.push(Work { name: subject.name, check: subject.check, generated: Some(asks) });
     }
-    let results = pool::each(&jobs, options.processes, |job| job.run(options).unwrap_or_default())?;
+    let results = pool::each(|| Ok(jobs), options.processes, |job| job.run(options).unwrap_or_default())?;
     if pool::is_copy() {
         return Ok(());
     }
+    let rows = results.len();
     let bad: Vec<_> = results.into_iter().filter(|why| !why.is_empty()).collect();
-    println!("seed {}: {} rows, {:.0} s", options.seed, jobs.len(), start.elapsed().as_secs_f64());
-    if jobs.is_empty() {
+    println!("seed {}: {rows} rows, {:.0} s", options.seed, start.elapsed().as_secs_f64());
+    if rows == 0 {
         Err("no limiter and no model has such a name".into())
     } else if bad.is_empty() {
         Ok(())
     } else {
-        Err(format!("killed by {} of {} rows, the first {}", bad.len(), jobs.len(), bad[0]))
+        Err(format!("killed by {} of {rows} rows, the first {}", bad.len(), bad[0]))
     }
 }
 

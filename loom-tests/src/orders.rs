@@ -1,8 +1,9 @@
 //! Every single memory order made weaker, one at a time, in one build.
 //!
 //! Every model that runs the site is tried with one preemption, then the small ones with as many as asked for (with
-//! `--long`, all of them). A weakening that breaks none survives, unless it lets a call see old values without end. It has to stand in the list of survivors with its reason; one that
-//! stands there and dies must leave the list.
+//! `--long`, all of them). A weakening that breaks none survives, unless it lets a call see old values without end. It has to
+//! stand in the list of survivors with its reason; one that stands there and dies must leave the list. Of the survivors all
+//! at once, each at its weakest, every model is asked; of each alone the small ones are, since it allows no more.
 
 use std::{
     collections::BTreeMap,
@@ -64,16 +65,17 @@ pub fn orders(options: &Options) -> Result<(), String> {
     let mut models = options.models()?;
     models.retain(|model| model.expect == Expect::Pass);
     let listed = list()?;
-    let (jobs, sites) = jobs(&models, &listed);
-    if options.only.is_empty() {
-        all_reached(&sites, &listed)?;
-    }
-    let singles = jobs.iter().filter(|job| ![TOGETHER, NET_TOGETHER].contains(&&*job.name)).count();
     if !pool::is_copy() {
-        println!("{singles} weakenings, bound {}", options.bound);
         println!("| weakening | killed by | models | time |\n|---|---|---:|---:|");
     }
-    let results = pool::each(&jobs, options.processes, |job| {
+    let to_do = || {
+        let (jobs, sites) = jobs(&models, &listed, options);
+        if options.only.is_empty() {
+            all_reached(&sites, &listed)?;
+        }
+        Ok(jobs)
+    };
+    let results = pool::each(to_do, options.processes, |job| {
         let began = Instant::now();
         let killer = kill(job, options);
         let reason = reason(&listed, &job.name);
@@ -87,21 +89,22 @@ pub fn orders(options: &Options) -> Result<(), String> {
             (Err(why), _) => (format!("NO VERDICT: {why}"), FAULT),
         };
         println!("| {} | {told} | {} | {:.0} s |", job.name, job.models.len(), began.elapsed().as_secs_f64());
-        result.into()
+        format!("{result}|{}", job.name)
     })?;
     if pool::is_copy() {
         return Ok(());
     }
-    let count = |what| results.iter().filter(|result| *result == what).count();
-    let seconds = start.elapsed().as_secs_f64();
-    println!("{} of {singles} weakenings killed, {seconds:.0} s", count(KILLED));
+    let results: Vec<_> = results.iter().filter_map(|result| result.split_once('|')).collect();
+    let count = |what| results.iter().filter(|(result, _)| *result == what).count();
+    let (seconds, singles) = (start.elapsed().as_secs_f64(), results.len() - count(AT_ONCE));
+    println!("{} of {singles} weakenings killed, bound {}, {seconds:.0} s", count(KILLED), options.bound);
     // A file, or a file and a function in it.
     let is_place = |name: &str| {
         let (file, function) = name.split_once(' ').unwrap_or((name, ""));
         let text = fs::read_to_string(home().join("../src").join(file));
         text.is_ok_and(|text| function.is_empty() || text.contains(&format!("fn {function}(")))
     };
-    let unknown = |name: &&String| !is_place(name) && jobs.iter().all(|job| job.name != **name);
+    let unknown = |name: &&String| !is_place(name) && results.iter().all(|(_, job)| job != *name);
     let gone: Vec<_> = listed.iter().map(|(name, _)| name).filter(unknown).collect();
     if options.only.is_empty() && !gone.is_empty() {
         return Err(format!("listed, but no such weakening: {gone:?}"));
@@ -113,7 +116,11 @@ pub fn orders(options: &Options) -> Result<(), String> {
 }
 
 /// Every weakening of every order that the models reach, and those listed as survivors all at once.
-fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, Vec<Site>) {
+fn jobs<'a>(
+    models: &'a [Model],
+    listed: &[(String, String)],
+    options: &Options,
+) -> (Vec<Job<'a>>, Vec<Site>) {
     let mut source = Source::default();
     // A site and its operation, with the models that reach it.
     let mut sites: BTreeMap<(Site, &'static str), (SiteOrder, Vec<Runs<'_>>)> = BTreeMap::new();
@@ -132,13 +139,15 @@ fn jobs<'a>(models: &'a [Model], listed: &[(String, String)]) -> (Vec<Job<'a>>, 
         models.sort_by_key(|runs| runs.executions);
         for weakening in order.weakenings() {
             let name = source.name(&order, &weakening, sites.keys());
+            let mut models = models.clone();
             if let Some(reason) = reason(listed, &name) {
                 let all = if reason == NET { &mut net } else { &mut together };
                 // From the strongest to the weakest, so that the last of a site counts.
                 all.retain(|other| (&other.site, other.failure) != (&weakening.site, weakening.failure));
                 all.push(weakening.clone());
+                models.retain(|runs| reason == NET || options.long || runs.executions <= SMALL);
             }
-            jobs.push(Job { name, weakenings: vec![weakening], models: models.clone() });
+            jobs.push(Job { name, weakenings: vec![weakening], models });
         }
     }
     // Rather than each process its own long one at the end.
@@ -230,7 +239,7 @@ fn kill(job: &Job<'_>, options: &Options) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-fn home() -> PathBuf {
+pub(crate) fn home() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 

@@ -16,20 +16,20 @@ use std::{
 const FOLDER: &str = "TOLLGATE_MODELS_SHARED";
 
 /// Does `work` on every item, in any order, and returns the results in the order of the items; in a copy, the results of
-/// the pieces that it did itself.
+/// the pieces that it did itself. Only who works makes the items.
 pub(crate) fn each<T>(
-    items: &[T],
+    items: impl FnOnce() -> Result<Vec<T>, String>,
     processes: usize,
     work: impl Fn(&T) -> String,
 ) -> Result<Vec<String>, String> {
     if let Some(folder) = env::var_os(FOLDER) {
-        return share(items, Path::new(&folder), work).map_err(|error| format!("{}: {error}", FOLDER));
+        return share(&items()?, Path::new(&folder), work).map_err(|error| format!("{}: {error}", FOLDER));
     }
-    if processes <= 1 || items.len() <= 1 {
-        return Ok(items.iter().map(work).collect());
+    if processes <= 1 {
+        return Ok(items()?.iter().map(work).collect());
     }
     let folder = env::temp_dir().join(format!("tollgate-models-{}", std::process::id()));
-    let results = start(items.len(), processes, &folder);
+    let results = start(processes, &folder);
     let removed = fs::remove_dir_all(&folder);
     let results = results?;
     removed.map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -61,10 +61,10 @@ fn share<T>(items: &[T], folder: &Path, work: impl Fn(&T) -> String) -> std::io:
     Ok(results)
 }
 
-fn start(items: usize, processes: usize, folder: &Path) -> Result<Vec<String>, String> {
+fn start(processes: usize, folder: &Path) -> Result<Vec<String>, String> {
     fs::create_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let own = env::current_exe().map_err(|error| format!("the program's own path: {error}"))?;
-    let copies: Result<Vec<_>, _> = (0..processes.min(items))
+    let copies: Result<Vec<_>, _> = (0..processes)
         .map(|_| Command::new(&own).args(env::args_os().skip(1)).env(FOLDER, folder).spawn())
         .collect();
     for mut copy in copies.map_err(|error| format!("{}: {error}", own.display()))? {
@@ -74,5 +74,6 @@ fn start(items: usize, processes: usize, folder: &Path) -> Result<Vec<String>, S
         }
     }
     let result = |i| fs::read_to_string(piece(folder, i)).map_err(|error| format!("result {i}: {error}"));
-    (0..items).map(result).collect()
+    let pieces = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?.count();
+    (0..pieces).map(result).collect()
 }

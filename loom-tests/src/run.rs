@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -10,6 +10,7 @@ use tollgate_check::{Outcome, Report, Row};
 
 use crate::{
     models::{Expect, Model, all},
+    orders::home,
     pool,
 };
 
@@ -84,37 +85,58 @@ fn named_twice(models: &[Model]) -> Option<&str> {
 /// # Errors
 /// As said.
 pub fn run(options: &Options) -> Result<(), String> {
-    let models = options.models()?;
     let start = Instant::now();
     if !pool::is_copy() {
         println!("{}", heading());
     }
-    let results = pool::each(&models, options.processes, |model| {
-        let began = Instant::now();
-        let report = model.run(options);
-        let as_expected = match (model.expect, &report.outcome) {
-            // Without the model real threads run, and prove nothing.
-            (_, Outcome::Inconclusive { .. }) => cfg!(not(tollgate_loom)),
-            (Expect::Pass, Outcome::Pass { .. }) | (Expect::Documented, Outcome::Fail) => true,
-            _ => false,
-        };
-        println!("{}", row(model, &report, began.elapsed()));
-        if !as_expected {
-            println!("\n{}: expected {:?}\n{report}", model.name, model.expect);
-        }
-        if as_expected { String::new() } else { model.name.clone() }
-    })?;
+    let results = pool::each(
+        || options.models(),
+        options.processes,
+        |model| {
+            let began = Instant::now();
+            let report = model.run(options);
+            let as_expected = match (model.expect, &report.outcome) {
+                // Without the model real threads run, and prove nothing.
+                (_, Outcome::Inconclusive { .. }) => cfg!(not(tollgate_loom)),
+                (Expect::Pass, Outcome::Pass { .. }) | (Expect::Documented, Outcome::Fail) => true,
+                _ => false,
+            };
+            println!("{}", row(model, &report, began.elapsed()));
+            if !as_expected {
+                println!("\n{}: expected {:?}\n{report}", model.name, model.expect);
+            }
+            if as_expected { String::new() } else { model.name.clone() }
+        },
+    )?;
     if pool::is_copy() {
         return Ok(());
     }
+    let models = results.len();
     let bad: Vec<_> = results.into_iter().filter(|name| !name.is_empty()).collect();
-    println!("{} models, {:.0} s", models.len(), start.elapsed().as_secs_f64());
-    if models.is_empty() {
+    println!("{models} models, {:.0} s", start.elapsed().as_secs_f64());
+    if models == 0 {
         Err("no model has such a name".into())
-    } else if bad.is_empty() {
-        Ok(())
-    } else {
+    } else if !bad.is_empty() {
         Err(format!("not as expected: {}", bad.join("; ")))
+    } else if cfg!(tollgate_loom) && options.only.is_empty() && !options.long {
+        as_in_the_table(&options.models()?)
+    } else {
+        Ok(())
+    }
+}
+
+/// `Err`: the table of models in `README.md` lacks some, or has some that there are not.
+fn as_in_the_table(models: &[Model]) -> Result<(), String> {
+    let path = home().join("README.md");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let section = text.split("\n## ").find(|section| section.starts_with("Models\n")).unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ")).skip(1);
+    let rows: BTreeSet<_> = rows.map(|(name, _)| name.trim()).collect();
+    let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
+    let unlike: Vec<_> = rows.symmetric_difference(&names).copied().collect();
+    match unlike.is_empty() {
+        true => Ok(()),
+        false => Err(format!("in README.md's table or among the models, not both: {}", unlike.join("; "))),
     }
 }
 

@@ -379,7 +379,8 @@ impl Parts for WindowConfig {
             let slot = window.slot(index).load(Acquire); // O2
             let newest = window.bucket(window.state.head().load(Acquire)); // O1
             let bucket = window.bucket(slot);
-            let is_own = slot.0 == 0 || bucket & window.mask == index && !window.is_turning(slot);
+            let is_own =
+                slot.0 == 0 || bucket > 0 && bucket & window.mask == index && !window.is_turning(slot);
             is_own && bucket <= newest && newest <= last
         })
     }
@@ -401,9 +402,6 @@ impl<'a> OnWindow<'a> {
         let start = bucket.saturating_sub(back);
         if start > self.bucket(seen) {
             return Some(0); // Nothing was admitted since.
-        }
-        if start == 0 {
-            return Some(self.split.rest(seen.0));
         }
         let slot = self.slot(start).load(Acquire); // O2
         match self.bucket(slot).cmp(&start) {
@@ -864,6 +862,22 @@ mod tests {
                 assert_eq!(counter.usage_at(0, now), Some(3));
             }
         }
+    }
+
+    /// Not even the turn to its bucket.
+    #[test]
+    fn a_refusal_stores_nothing() {
+        let at = Nanos::from_nanos;
+        let counter = Window::builder(3, Duration::from_nanos(30)).buckets(3).build().unwrap();
+        assert!(counter.try_acquire_at(2, at(45)));
+        let state = || counter.on().state.head().load(Acquire);
+        let before = state();
+        for now in [45, 49, 50, 79] {
+            assert!(!counter.try_acquire_at(2, at(now)));
+            assert_eq!(state(), before, "{now}");
+        }
+        assert!(counter.try_acquire_at(2, at(80)));
+        assert_ne!(state(), before);
     }
 
     /// A caller that dies in the middle of a turn, wherever: what it wrote changes no later answer.
