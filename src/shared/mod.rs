@@ -76,17 +76,19 @@ mod keys;
 mod mapping;
 #[cfg(tollgate_loom)]
 mod modelled;
+mod publication;
 #[cfg(feature = "shared")]
 mod region;
+mod rules;
 mod table;
 
 #[cfg(feature = "shared")]
-pub use crate::clock::System;
+pub use crate::{algorithm::ChangingConfig, clock::System};
 #[cfg(feature = "shared")]
 pub use error::{Field, SharedError};
 #[cfg(feature = "shared")]
 pub use keys::Keys;
 #[cfg(tollgate_loom)]
-pub use modelled::OneBucket;
+pub use modelled::{OneBucket, OneRuled, OneValue};
 #[cfg(feature = "shared")]
-pub use region::{Info, Region, RegionBuilder, Shared, Time, inspect, inspect_fd, unlink};
+pub use region::{Info, Member, Region, RegionBuilder, Shared, Time, inspect, inspect_fd, unlink};
