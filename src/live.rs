@@ -369,6 +369,13 @@ impl<S: Settings> Published<S> {
         }
     }
 
+    /// Holds up who would replace it.
+    #[cfg(test)]
+    pub(crate) fn hold<R>(&self, during: impl FnOnce() -> R) -> R {
+        let _held = self.present.lock();
+        during()
+    }
+
     /// The copy that a generation names.
     #[inline(always)]
     fn copy(&self, generation: u64) -> &[Word<u64>] {

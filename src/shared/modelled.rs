@@ -50,7 +50,7 @@ impl<A: Algorithm> Ways for [A; WAYS] {
 pub struct OneValue(Publication<2>);
 
 impl OneValue {
-    /// Replaces it.
+    /// Replaces it by a number above 0.
     pub fn set(&self, value: u32) {
         self.0.set(&[value; 2]);
     }

@@ -12,6 +12,8 @@
 //! | two slots of words | 63..32 | tag | the change that wrote the word                                  |
 //! |            | 31..0  | half    | half of a word of the value                                         |
 //!
+//! The first half of a value tells how many of the others are in use; only those are written and read.
+//!
 //! The lowest bit of a tag names its slot. A change takes the next tag that is not 0 and whose slot is not that of the present
 //! one: it makes it the newest, writes its halves, and makes it the present.
 //!
@@ -20,12 +22,12 @@
 //! |----|--------------------------------------------------------------------------------|---------------------------|
 //! | I1 | one change has a tag, and writes a word of its slot once                         | `attempt`: the CASes of state and words |
 //! | I2 | a change that is not the newest is never in force, unless it was before           | the CAS that publishes compares the newest |
-//! | I3 | every word of the slot of the present carries its tag                             | I4; published when all are written |
+//! | I3 | every word in use of the slot of the present carries its tag                      | I4; published when all are written |
 //! | I4 | a word that a later change has written is not written by an earlier one            | the newest is looked at between load and CAS |
 //! | I5 | no change writes the slot of the present                                          | `State::next`, I2, I4 |
 //!
 //! I5: a change is of the other slot when it begins. When another comes into force before it is done, its own is no longer the newest,
-//! so it never will be; if its slot is then the one in force, every word there has a later tag, and I4 keeps it off.
+//! so it never will be; if its slot is then the one in force, every word in use there has a later tag, and I4 keeps it off.
 //!
 //! Of `2^32` tags 0 is left out: a tag comes again after `2^31` changes. I1 and I4 assume that no writer sleeps inside a change for
 //! exactly so many, and readers that no reader is away for exactly so many (it would take what it read then for the present).
@@ -70,7 +72,7 @@ pub(super) struct Publication<const N: usize> {
     slots: [[Word<Half>; N]; 2],
 }
 
-/// A value, and the tag by which it is known; 0 and zeros before the first change.
+/// A value, and the tag by which it is known; 0 and zeros before the first change. Halves not in use are zeros.
 pub(super) type Tagged<const N: usize> = (u32, [u32; N]);
 
 /// The slot of the present is not whole, as no writer leaves it.
@@ -158,11 +160,21 @@ impl<const N: usize> Publication<N> {
 
     /// The halves of a change; whether they are all its own (I3).
     fn read_slot(&self, tag: u32, halves: &mut [u32; N]) -> bool {
-        halves.iter_mut().zip(&self.slots[slot_of(tag)]).all(|(half, word)| {
+        let mut others = 0;
+        for (at, (half, word)) in halves.iter_mut().zip(&self.slots[slot_of(tag)]).enumerate() {
+            if at > others {
+                break;
+            }
             let seen = word.load(Acquire); // O2
+            if seen.tag() != tag {
+                return false;
+            }
             *half = seen.half();
-            seen.tag() == tag
-        })
+            if at == 0 {
+                others = seen.half() as usize;
+            }
+        }
+        true
     }
 
     /// Replaces the value.
@@ -180,8 +192,8 @@ impl<const N: usize> Publication<N> {
         if self.state.compare_exchange(seen, own, Relaxed, Relaxed).is_err() {
             return false; // O3
         }
-        let slot = self.slots[slot_of(own.newest())].iter();
-        let is_written = slot.zip(halves).all(|(word, &half)| self.write(word, own, half));
+        let slot = self.slots[slot_of(own.newest())].iter().zip(halves);
+        let is_written = slot.take(1 + halves[0] as usize).all(|(word, &half)| self.write(word, own, half));
         is_written && self.state.compare_exchange(own, own.published(), Release, Relaxed).is_ok() // O5, L1
     }
 
@@ -245,9 +257,9 @@ mod tests {
             let value = Publication::<2>::of([from.0]);
             let mut tags = alloc::vec![0];
             for n in 1..10 {
-                value.set(&[n, n + 1]);
+                value.set(&[n % 2, n]);
                 let (tag, halves) = value.read().unwrap();
-                assert_eq!(halves, [n, n + 1]);
+                assert_eq!(halves, [n % 2, n * (n % 2)], "what is not in use is 0");
                 assert!(!tags.contains(&tag));
                 tags.push(tag);
             }
@@ -260,19 +272,24 @@ mod tests {
         let value = Publication::<1>::default();
         let own = State::new(0, 0).next();
         value.state.store(own, Release);
-        value.set(&[7]);
+        value.set(&[0]);
         let (later, _) = value.read().unwrap();
         assert_eq!(slot_of(later), slot_of(own.newest()), "the slot not in force");
         assert!(!value.write(&value.slots[slot_of(later)][0], own, 8));
-        assert_eq!(value.read(), Ok((later, [7])));
+        assert_eq!(value.read(), Ok((later, [0])));
     }
 
     /// Bits that no writer leaves are told, also where they stay as they are.
     #[test]
     fn what_is_not_whole_is_told() {
-        let torn = Publication::<2>::of([State::new(3, 3).0, 0, 0, Half::new(3, 1).0, Half::new(1, 2).0]);
+        let torn = |others| {
+            Publication::<2>::of([State::new(3, 3).0, 0, 0, Half::new(3, others).0, Half::new(1, 2).0])
+        };
+        assert_eq!(torn(0).read(), Ok((3, [0, 0])));
+        assert_eq!(torn(u32::MAX).read(), Err(NotWhole), "as many as there are");
+        let torn = torn(1);
         assert_eq!(torn.read(), Err(NotWhole));
-        torn.set(&[5, 6]);
-        assert_eq!(torn.read(), Ok((4, [5, 6])));
+        torn.set(&[1, 6]);
+        assert_eq!(torn.read(), Ok((4, [1, 6])));
     }
 }

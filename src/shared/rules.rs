@@ -25,7 +25,7 @@ use crate::{
     live::{Published, Settings},
 };
 
-/// Halves of rules: their number, then the halves of each limit and window.
+/// Halves of rules: how many follow, then those of each limit and window.
 pub(super) const HALVES: usize = 1 + 4 * RULES_MAX;
 
 /// The rules of a region that may change: a state word, and two slots.
@@ -53,7 +53,7 @@ struct Tagged<S> {
 /// Rules as halves.
 pub(super) fn halves(rules: &Rules) -> [u32; HALVES] {
     let mut halves = [0; HALVES];
-    halves[0] = rules.len() as u32;
+    halves[0] = 4 * rules.len() as u32;
     let (of_rules, _) = halves[1..].as_chunks_mut::<4>();
     for (halves, rule) in of_rules.iter_mut().zip(rules.iter()) {
         let (limit, window) = (rule.limit, rule.window.as_nanos());
@@ -70,7 +70,7 @@ pub(super) fn rules(halves: &[u32; HALVES]) -> Rules {
         let [limit, limit_low, window, window_low] = of_rules[at];
         Rule { limit: word(limit, limit_low), window: Nanos::from_nanos(word(window, window_low)) }
     });
-    Rules::of(&list[..(halves[0] as usize).min(RULES_MAX)])
+    Rules::of(&list[..(halves[0] as usize / 4).min(RULES_MAX)])
 }
 
 // === impl Tagged ===
@@ -124,5 +124,60 @@ impl<S: Settings> Follower<S> {
     /// The settings of these rules.
     pub(super) fn derived(&self, rules: Rules) -> Result<S, ConfigError> {
         (self.with_rules)(&self.copy.first().settings, rules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::{cell::Cell, time::Duration};
+
+    use super::*;
+    use crate::{Config, Log, LogConfig};
+
+    std::thread_local! {
+        static DERIVED: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn with_rules(config: &LogConfig, rules: Rules) -> Result<LogConfig, ConfigError> {
+        DERIVED.set(DERIVED.get() + 1);
+        crate::algorithm::WithRules::with_rules(config, rules)
+    }
+
+    fn derived() -> u32 {
+        DERIVED.replace(0)
+    }
+
+    fn rule(limit: u64) -> Rule {
+        Rule { limit, window: Nanos::from_nanos(1 << 40 | 5) }
+    }
+
+    #[test]
+    fn rules_come_back_from_halves() {
+        let list: [Rule; RULES_MAX] = core::array::from_fn(|n| rule((n as u64 + 1) << 31));
+        for len in 0..=RULES_MAX {
+            let some = Rules::of(&list[..len]);
+            assert_eq!(rules(&halves(&some)), some);
+        }
+        assert_eq!(rules(&[u32::MAX; HALVES]).len(), RULES_MAX, "as many as there can be");
+    }
+
+    /// Settings are derived once for each change, and by each call while the copy is being written: nobody waits.
+    #[test]
+    fn settings_are_derived_once_and_nobody_waits() {
+        let config = Log::builder(5, Duration::from_secs(1)).config().unwrap();
+        let (present, follower) = (Present::default(), Follower::new(config, with_rules));
+        let limit = || follower.ask(&present, |config| Config::rules(config)[0].limit);
+        assert_eq!((limit(), derived()), (5, 0));
+
+        present.set(&halves(&Rules::of(&[rule(3)])));
+        assert_eq!(((0..10).map(|_| limit()).sum(), derived()), (30_u64, 1));
+
+        present.set(&halves(&Rules::of(&[rule(4)])));
+        follower.copy.hold(|| assert_eq!(((0..10).map(|_| limit()).sum(), derived()), (40_u64, 10)));
+        assert_eq!(((0..10).map(|_| limit()).sum(), derived()), (40_u64, 1));
+
+        // None that this configuration takes: asked once, and the last ones kept.
+        present.set(&halves(&Rules::of(&[rule(6)])));
+        assert_eq!(((0..10).map(|_| limit()).sum(), derived()), (40_u64, 1));
     }
 }
