@@ -3,7 +3,7 @@
 //! # Invariants
 //! | id | always                                                       | kept by                           |
 //! |----|--------------------------------------------------------------|-----------------------------------|
-//! | I1 | only the thread that set `held` from 0 to 1 reaches the value | the CAS in `try_lock`, `Guard` unsent |
+//! | I1 | only the thread that set `held` from 0 to 1 reaches the value | the CAS in `try_hold`, `Guard` unsent |
 //!
 //! # Memory order
 //! | id | site            | order   | pairs with | because                                              |
@@ -125,20 +125,22 @@ mod spin {
 
         pub(crate) fn lock(&self) -> Guard<'_, T> {
             let backoff = Backoff::new();
-            loop {
-                match self.try_lock() {
-                    Some(guard) => return guard,
-                    None => wait(&backoff),
-                }
+            while !self.try_hold() {
+                wait(&backoff);
             }
+            self.guard()
         }
 
         /// `None`: another thread has it. Nobody waits.
+        #[cfg_attr(not(any(test, tollgate_loom)), allow(dead_code))]
         pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
-            self.try_hold().then(|| {
-                self.seen.touch();
-                Guard { lock: self, unsent: PhantomData }
-            })
+            self.try_hold().then(|| self.guard())
+        }
+
+        /// For who holds it.
+        fn guard(&self) -> Guard<'_, T> {
+            self.seen.touch();
+            Guard { lock: self, unsent: PhantomData }
         }
 
         fn try_hold(&self) -> bool {
