@@ -451,7 +451,7 @@ MUTANTS = [
         "if tag != 0 && slot_of(tag) != slot_of(self.present()) {", "if tag != 0 {")], DIES),
     ("published: a tag of 0", "shared value", PUBLISHED, [(
         "if tag != 0 && slot_of(tag) != slot_of(self.present()) {", "if slot_of(tag) != slot_of(self.present()) {")], DIES),
-    ("published: before it is written", "shared value", PUBLISHED, [(
+    ("published: in force before it is written", "shared value", PUBLISHED, [(
         "        let slot = self.slots[slot_of(own.newest())].iter().zip(halves);",
         "        let _ = self.state.compare_exchange(own, own.published(), Release, Relaxed);\n"
         "        let own = own.published();\n        let slot = self.slots[slot_of(own.newest())].iter().zip(halves);")], DIES),

@@ -23,7 +23,7 @@ use crate::{Config, Decision, Denied, Nanos, Quota, Reason, WhenFull};
 ///
 /// # Guarantees
 /// Each key is limited as its algorithm says, for all processes, whichever keys come and go, and whoever dies. An
-/// admission is forgotten only when it has left the window. Two exceptions, both to the strict side: a call with an older
+/// admission is forgotten only when it has left the window (of the rules in force by then, in a live region). Two exceptions, both to the strict side: a call with an older
 /// time than that at which a place of its bucket was last taken over is judged at that time; and a call that is under way
 /// while its key loses its place looks its key up again, and stays charged to the key that took the place.
 ///
