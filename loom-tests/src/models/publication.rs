@@ -133,7 +133,15 @@ pub(super) fn add(models: &mut Vec<Model>) {
                 .setup([a(1, 1), reconfigure(&[(2, 10)])])
                 .thread([a(1, 2)])
                 .thread([a(1, 2)])
-                .after([a(1, 12)]),
+                .after([a(1, 12), a(1, 14), a(1, 16)]),
+        ),
+        // One of the copies is of rules that are in force no more.
+        ruled.model(
+            Scenario::new("noticed, and it changes again")
+                .setup([a(1, 1), reconfigure(&[(2, 10)])])
+                .thread([a(1, 2), a(1, 4)])
+                .thread([reconfigure(&[(1, 10)])])
+                .after([a(1, 12), a(1, 14)]),
         ),
     ]);
 }
