@@ -72,11 +72,16 @@ impl<C: Config> World<C> {
         self.words.iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// Makes it what it was, or what another is.
-    pub(crate) fn restore(&self, bytes: &[u64]) {
+    /// Makes the memory what it was, or what another is: nobody attaches.
+    pub(crate) fn put(&self, bytes: &[u64]) {
         for (word, &value) in self.words.iter().zip(bytes) {
             word.store(value, Relaxed);
         }
+    }
+
+    /// Makes it what it was, or what another is.
+    pub(crate) fn restore(&self, bytes: &[u64]) {
+        self.put(bytes);
         // What this process has of the rules in force may be of another history.
         self.region.replace(self.attached());
     }
