@@ -191,7 +191,8 @@ impl<C: Config> Region<C> {
     /// [`SharedError::NotLive`]. Nothing has changed.
     ///
     /// # Cost
-    /// Some 150 atomic operations. It begins again when another change is begun meanwhile, and waits for nobody.
+    /// Three atomic operations for each of 5 words with one rule, and of 4 more with each further one. It begins again when another
+    /// change is begun meanwhile, and waits for nobody.
     pub fn set_rules(&self, rules: &[Rule]) -> Result<(), SharedError> {
         let live = self.live.as_ref().ok_or(SharedError::NotLive)?;
         let rules = Rules::of(rules);
