@@ -463,7 +463,8 @@ impl<C: Config> RegionBuilder<C> {
     /// Lets the rules change while the region is in use: [`Region::set_rules`]. All who attach must say so.
     ///
     /// The configuration's own rules are those to begin with. What others may come is said at [`Live`](crate::Live): a log's
-    /// `capacity` and a counter's `window_max` set how far.
+    /// `capacity` and a counter's `window_max` set how far. Where its own rules are not among them (a counter's limit above half of its
+    /// range), nothing is made or attached to.
     ///
     /// # Cost
     /// 640 bytes of the region. A call copies what it needs of its settings: 8 to 19 loads of words that are seldom written, with one

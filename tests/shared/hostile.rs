@@ -7,7 +7,7 @@ use std::{
 };
 
 use tollgate::{
-    Algorithm, Config, Fixed, Gcra, Log, Nanos, TwoWindow, WhenFull, Window,
+    Algorithm, Config, Fixed, Gcra, Log, Nanos, Rule, TwoWindow, WhenFull, Window,
     shared::{ChangingConfig, Region, RegionBuilder, SharedError, Time},
 };
 
@@ -50,7 +50,7 @@ fn ask<C: Config>(region: &Region<C>, random: &mut Random, calls: u64) {
         let limiter = region.limiter(random.next() % region.limiters()).expect("there are so many");
         let keys = region.keys().expect("there is room for some");
         let key = [random.next() as u8];
-        match random.next() % 8 {
+        match random.next() % 9 {
             0 => drop(limiter.try_acquire_at(cost, now)),
             1 => drop(limiter.check_at(cost, now)),
             2 => drop(limiter.peek_at(cost, now)),
@@ -58,6 +58,9 @@ fn ask<C: Config>(region: &Region<C>, random: &mut Random, calls: u64) {
             4 => drop(keys.try_acquire_at(&key, cost, now)),
             5 => drop(keys.check_at(&key, cost, now)),
             6 => drop(keys.peek_at(&key, cost, now)),
+            7 => drop(region.set_rules(
+                &[Rule::new(cost, WINDOW), Rule { limit: 5, window: now }][..1 + key[0] as usize % 2],
+            )),
             _ => drop(keys.usage_at(&key, 0, now)),
         }
     }
