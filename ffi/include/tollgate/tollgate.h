@@ -28,12 +28,12 @@
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
  * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*),
  * but not those of a region (tollgate_shm_keyed_*), which are all of it.
- * tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
+ * tollgate_set_rules and _rate_at take a lock, which nobody else waits for; tollgate_shm_set_rules takes none.
  *
  * From a signal handler:
  *   may be called        try_acquire*, check*, peek*, reserve*, usage_at, get_*, stats: on a limiter that takes no lock, with any flags
- *                        and shards, in any memory; init_in, attach_in; shm_keyed_*, shm_count, shm_size; now_ns (see there);
- *                        size, align, strerror, status_name, and what tells a version.
+ *                        and shards, in any memory; init_in, attach_in; shm_keyed_*, shm_*_rules, shm_count, shm_size; now_ns
+ *                        (see there); size, align, strerror, status_name, and what tells a version.
  *   may not              create, destroy, reset, set_r*, coarse_*, keyed_*, and the other shm_*.
  *   and once before      in each thread whose handlers call, if the library has std and came by dlopen: a call on a limiter with
  *                        TOLLGATE_STATS or shards, outside of any handler. The library keeps a few words for each thread, for which
