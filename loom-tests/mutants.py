@@ -41,6 +41,7 @@ WINDOW, GCRA, FIXED, TWO, ONE_WORD, PACING = (
 REBASED, LOCK, DOOR = "src/clock/rebased.rs", "src/sync/lock.rs", "src/sync/modelled.rs"
 SHARDS, LIVE, RATES = "src/shard/mod.rs", "src/live.rs", "src/algorithm/gcra/live.rs"
 LAYERS, WAITING, PLACES = "src/layers.rs", "src/waiting.rs", "src/shared/table.rs"
+PUBLISHED, FOLLOWED = "src/shared/publication.rs", "src/shared/rules.rs"
 KEYED, SHARD, ROWS = "src/keyed/mod.rs", "src/keyed/shard.rs", "src/keyed/places.rs"
 
 
@@ -435,6 +436,44 @@ MUTANTS = [
            "over each other's for ever, and that takes more preemptions than any bound")),
     ("places: turns are not counted", "no_turn_comes_twice", PLACES, [(
         "CLAIM | self.0.wrapping_add(1) & SEQ)", "CLAIM | self.0 & SEQ)")], TESTED),
+    # --- rules in memory that processes share
+    ("published: the newest is not compared", "shared value", PUBLISHED, [(
+        "is_written && self.state.compare_exchange(own, own.published(), Release, Relaxed).is_ok() // O5, L1",
+        "is_written && { let now = self.state.load(Relaxed); let (tag, newest) = (own.newest(), now.newest());\n"
+        "            self.state.compare_exchange(now, State::new(tag, newest.max(tag)), Release, Relaxed).is_ok() }")], DIES),
+    ("published: stored, not swapped", "shared value", PUBLISHED, [(
+        "is_written && self.state.compare_exchange(own, own.published(), Release, Relaxed).is_ok() // O5, L1",
+        "if is_written { self.state.store(own.published(), Release); }\n        is_written")], DIES),
+    ("published: a change is begun by a store", "shared value", PUBLISHED, [(
+        "if self.state.compare_exchange(seen, own, Relaxed, Relaxed).is_err() {",
+        "self.state.store(own, Relaxed);\n        if false {")], DIES),
+    ("published: a late change does not look whether it is the newest", "shared value", PUBLISHED, [(
+        "if self.state.load(Relaxed) != own {", "if false {")], DIES),
+    ("published: a late change looks before it reads the word", "shared value", PUBLISHED, [(
+        "            let old = word.load(Acquire); // O2\n            if self.state.load(Relaxed) != own {\n"
+        "                return false; // O3\n            }\n",
+        "            if self.state.load(Relaxed) != own {\n                return false;\n            }\n"
+        "            let old = word.load(Acquire);\n")], DIES),
+    ("published: a word is stored", "shared value", PUBLISHED, [(
+        "if word.compare_exchange(old, Half::new(own.newest(), half), Release, Relaxed).is_ok() {",
+        "let _ = old;\n            word.store(Half::new(own.newest(), half), Release);\n            if true {")], DIES),
+    ("published: tags are not looked at", "shared value", PUBLISHED, [(
+        "if seen.tag() != tag {", "if false {")], DIES),
+    ("published: the slot in force is written", "shared value", PUBLISHED, [(
+        "if tag != 0 && slot_of(tag) != slot_of(self.present()) {", "if tag != 0 {")], DIES),
+    ("published: a tag of 0", "shared value", PUBLISHED, [(
+        "if tag != 0 && slot_of(tag) != slot_of(self.present()) {", "if slot_of(tag) != slot_of(self.present()) {")], DIES),
+    ("published: in force before it is written", "shared value", PUBLISHED, [(
+        "        let slot = self.slots[slot_of(own.newest())].iter().zip(halves);",
+        "        let _ = self.state.compare_exchange(own, own.published(), Release, Relaxed);\n"
+        "        let own = own.published();\n        let slot = self.slots[slot_of(own.newest())].iter().zip(halves);")], DIES),
+    ("published: a half is missing", "shared value", PUBLISHED, [(
+        "slot.take(1 + halves[0] as usize)", "slot.take(halves[0] as usize)")], DIES),
+    ("followed: the copy is not replaced by what it was derived from", "shared rules", FOLLOWED, [(
+        "self.copy.try_replace(&Tagged { tag: tag.into(), settings });",
+        "self.copy.try_replace(&Tagged { tag: tag.into(), settings: copy.settings });")], DIES),
+    ("followed: the tag is not looked at", "shared rules", FOLLOWED, [(
+        "if copy.tag == u64::from(tag) {", "if copy.tag == u64::from(tag) || true {")], DIES),
     # --- permits given back
     ("given back: to any bucket", "given back", WINDOW, [(
         "self.bucket(seen) == bucket && self.bucket(start) == bucket && !self.is_turning(seen);", "true;")], DIES),

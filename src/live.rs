@@ -117,7 +117,7 @@ pub struct Live<A: Changing> {
 pub struct LiveRules<A: Changing>(Arc<Published<A::Settings>>);
 
 /// One configuration and its copies.
-struct Published<S> {
+pub(crate) struct Published<S> {
     generation: CachePadded<Word<u64>>,
     copies: [Box<[Word<u64>]>; 2],
     /// What all began with.
@@ -142,7 +142,7 @@ impl<A: Changing + ChangesRules> ByRules for A {}
 /// What [`Live`] asks of an algorithm.
 pub(crate) trait Changes: Algorithm {
     /// All that may change.
-    type Settings: Settings;
+    type Settings: Settings + Limits;
 
     /// Those to begin with: what it was built with, if that is among those that it may be given.
     fn first(&self) -> Result<Self::Settings, ConfigError>;
@@ -152,7 +152,7 @@ pub(crate) trait Changes: Algorithm {
 }
 
 /// A configuration that may be replaced: words alone.
-pub(crate) trait Settings: NoUninit + Limits + Send + Sync {
+pub(crate) trait Settings: NoUninit + Send + Sync {
     /// Asks for every word in use, by its place, and is told what it is. The others are entries of lists beyond their
     /// number of rules, which nobody looks at: in a copy they are zero.
     #[inline(always)]
@@ -226,12 +226,7 @@ impl<A: Changing> Live<A> {
     /// Its own rules are not among those that it could be given: a counter's limit above half of its range, or a
     /// sharded log of uneven parts without a capacity.
     pub fn new(algorithm: A) -> Result<Self, ConfigError> {
-        let first = algorithm.first()?;
-        let copy =
-            || words(&first).iter().map(|&word| Word::new(word)).collect::<Vec<_>>().into_boxed_slice();
-        let copies = [copy(), copy()];
-        let published =
-            Published { generation: CachePadded::default(), copies, first, present: Lock::new(first) };
+        let published = Published::new(algorithm.first()?);
         Ok(Self { algorithm, rules: LiveRules(Arc::new(published)) })
     }
 
@@ -356,6 +351,35 @@ impl<S: Settings> Published<S> {
         size_of::<S>() / 8
     };
 
+    pub(crate) fn new(first: S) -> Self {
+        let copy =
+            || words(&first).iter().map(|&word| Word::new(word)).collect::<Vec<_>>().into_boxed_slice();
+        let (copies, present) = ([copy(), copy()], Lock::new(first));
+        Self { generation: CachePadded::default(), copies, first, present }
+    }
+
+    /// What all began with.
+    #[cfg_attr(not(any(feature = "shared", tollgate_loom)), allow(dead_code))]
+    pub(crate) fn first(&self) -> &S {
+        &self.first
+    }
+
+    /// Replaces the present configuration, unless somebody else is just doing so: nobody waits.
+    #[cfg_attr(not(any(feature = "shared", tollgate_loom)), allow(dead_code))]
+    pub(crate) fn try_replace(&self, next: &S) {
+        if let Some(mut present) = self.present.try_lock() {
+            self.publish(next);
+            *present = *next;
+        }
+    }
+
+    /// Holds up who would replace it.
+    #[cfg(test)]
+    pub(crate) fn hold<R>(&self, during: impl FnOnce() -> R) -> R {
+        let _held = self.present.lock();
+        during()
+    }
+
     /// The copy that a generation names.
     #[inline(always)]
     fn copy(&self, generation: u64) -> &[Word<u64>] {
@@ -376,7 +400,7 @@ impl<S: Settings> Published<S> {
 
     /// Asks by the present configuration, in a copy that is not moved.
     #[inline(always)]
-    fn read<R>(&self, ask: impl FnOnce(&S) -> R) -> R {
+    pub(crate) fn read<R>(&self, ask: impl FnOnce(&S) -> R) -> R {
         let mut settings = MaybeUninit::<S>::zeroed();
         // SAFETY: I4: there are so many words in it, aligned, and nobody else's.
         let words = unsafe { slice::from_raw_parts_mut(settings.as_mut_ptr().cast::<u64>(), Self::WORDS) };

@@ -62,7 +62,8 @@ pub const TOLLGATE_STATS: u32 = 2;
 pub const TOLLGATE_BERNOULLI: u32 = 4;
 /// `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
 /// `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
-/// see `tollgate_config_t`. A call copies 6 to 55 words more. By `tollgate_create` alone.
+/// see `tollgate_config_t`. A call copies 6 to 55 words more. By `tollgate_create`; of regions in
+/// `tollgate_shm_config_t`, for `tollgate_shm_set_rules`.
 pub const TOLLGATE_LIVE: u32 = 8;
 
 /// At most `limit` permits in any `window_ns` nanoseconds.
@@ -134,7 +135,7 @@ pub(crate) enum Plan {
     #[cfg(feature = "shards")]
     ShardedWindow(Parted<WindowConfig>),
     Pacing(PacingBuilder),
-    #[cfg(feature = "heap")]
+    #[cfg(any(feature = "heap", feature = "shm"))]
     Live(Life),
     #[cfg(feature = "std")]
     Compact(CompactBuilder),
@@ -145,16 +146,17 @@ pub(crate) enum Plan {
 }
 
 /// A limiter whose rules are to change.
-#[cfg(feature = "heap")]
+#[cfg(any(feature = "heap", feature = "shm"))]
 pub(crate) enum Life {
     Log(LogBuilder),
     Window(WindowBuilder),
-    #[cfg(feature = "shards")]
+    #[cfg(all(feature = "heap", feature = "shards"))]
     ShardedLog(LogBuilder),
-    #[cfg(feature = "shards")]
+    #[cfg(all(feature = "heap", feature = "shards"))]
     ShardedWindow(WindowBuilder),
     Fixed(FixedBuilder),
     TwoWindow(TwoWindowBuilder),
+    #[cfg(feature = "heap")]
     Gcra(GcraBuilder),
     #[cfg(feature = "std")]
     Compact(CompactBuilder),
@@ -278,17 +280,18 @@ impl tollgate_config_t {
     }
 
     /// What is to be built if the rules are to change.
-    #[cfg(feature = "heap")]
+    #[cfg(any(feature = "heap", feature = "shm"))]
     fn live_plan(&self) -> Result<Plan, tollgate_status> {
         Ok(Plan::Live(match (self.algorithm, self.is_sharded()) {
             (TOLLGATE_LOG, false) => Life::Log(self.log()),
-            #[cfg(feature = "shards")]
+            #[cfg(all(feature = "heap", feature = "shards"))]
             (TOLLGATE_LOG, true) => Life::ShardedLog(self.log()),
             (TOLLGATE_WINDOW, false) => Life::Window(self.window()),
-            #[cfg(feature = "shards")]
+            #[cfg(all(feature = "heap", feature = "shards"))]
             (TOLLGATE_WINDOW, true) => Life::ShardedWindow(self.window()),
             (TOLLGATE_FIXED, false) => Life::Fixed(self.fixed()),
             (TOLLGATE_TWO_WINDOW, false) => Life::TwoWindow(self.two_window()),
+            #[cfg(feature = "heap")]
             (TOLLGATE_GCRA, false) => Life::Gcra(self.gcra()),
             #[cfg(feature = "std")]
             (TOLLGATE_COMPACT, false) => Life::Compact(self.compact()?),
@@ -296,7 +299,7 @@ impl tollgate_config_t {
         }))
     }
 
-    #[cfg(not(feature = "heap"))]
+    #[cfg(not(any(feature = "heap", feature = "shm")))]
     fn live_plan(&self) -> Result<Plan, tollgate_status> {
         Err(TOLLGATE_E_UNSUPPORTED)
     }

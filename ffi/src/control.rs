@@ -2,14 +2,17 @@
 
 use core::ffi::c_int;
 
-use tollgate::{Nanos, RULES_MAX, Rule};
+use tollgate::{Nanos, RULES_MAX, Rule, Rules};
 
 use crate::{
     config::{TOLLGATE_CONFIG_SIZE, TOLLGATE_MAX_RULES, tollgate_config_t, tollgate_rule_t},
     handle::{Handle, tollgate_limiter_t},
     life::place,
     stats,
-    status::{code, tollgate_status::*},
+    status::{
+        code,
+        tollgate_status::{self, *},
+    },
 };
 
 /// Forgets every admission: the limiter is as new. Statistics go on.
@@ -78,17 +81,11 @@ pub unsafe extern "C" fn tollgate_set_rules(
     code((|| {
         // SAFETY: the contract of this function.
         let handle = unsafe { Handle::checked(limiter) }?;
-        let rules = place(rules.cast_mut())?;
-        let mut list = [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX];
-        let list = list.get_mut(..count as usize).ok_or(TOLLGATE_E_INVALID)?;
-        for (at, rule) in list.iter_mut().enumerate() {
-            // SAFETY: the contract of this function: so many rules.
-            let asked = unsafe { rules.add(at) };
-            // SAFETY: as above.
-            let tollgate_rule_t { limit, window_ns } = unsafe { asked.read() };
-            *rule = Rule { limit, window: Nanos::from_nanos(window_ns) };
-        }
-        Ok(handle.rewritable().and_then(|it| it.set_rules(list)).ok_or(TOLLGATE_E_UNSUPPORTED)??)
+        let set = |list: &[Rule]| {
+            Ok(handle.rewritable().and_then(|it| it.set_rules(list)).ok_or(TOLLGATE_E_UNSUPPORTED)??)
+        };
+        // SAFETY: the contract of this function.
+        unsafe { with_rules(rules, count, set) }
     })())
 }
 
@@ -139,17 +136,8 @@ pub unsafe extern "C" fn tollgate_get_rules(
     code((|| {
         // SAFETY: the contract of this function.
         let handle = unsafe { Handle::checked(limiter) }?;
-        let (rules, count) = (place(rules)?, place(count)?);
-        let found = handle.ask(|it| it.rules()).ok_or(TOLLGATE_E_CORRUPT)?;
-        for (at, rule) in found.iter().take(TOLLGATE_MAX_RULES).enumerate() {
-            // SAFETY: the contract of this function: room for so many.
-            let out = unsafe { rules.add(at) };
-            // SAFETY: as above.
-            unsafe { out.write(tollgate_rule_t { limit: rule.limit, window_ns: rule.window.as_nanos() }) };
-        }
-        // SAFETY: the contract of this function: writable.
-        unsafe { count.write(found.len() as u32) };
-        Ok(())
+        // SAFETY: the contract of this function.
+        unsafe { tell_rules(rules, count, || handle.ask(|it| it.rules()).ok_or(TOLLGATE_E_CORRUPT)) }
     })())
 }
 
@@ -176,4 +164,48 @@ pub unsafe extern "C" fn tollgate_get_config(
         unsafe { out.write(handle.config()) };
         Ok(())
     })())
+}
+
+/// Hands out the rules that a caller passed.
+///
+/// # Safety
+/// `rules` is NULL, or so many can be read there if there may be so many.
+pub(crate) unsafe fn with_rules<R>(
+    rules: *const tollgate_rule_t,
+    count: u32,
+    use_them: impl FnOnce(&[Rule]) -> Result<R, tollgate_status>,
+) -> Result<R, tollgate_status> {
+    let rules = place(rules.cast_mut())?;
+    let mut list = [Rule { limit: 0, window: Nanos::ZERO }; RULES_MAX];
+    let list = list.get_mut(..count as usize).ok_or(TOLLGATE_E_INVALID)?;
+    for (at, rule) in list.iter_mut().enumerate() {
+        // SAFETY: the contract of this function: so many rules.
+        let asked = unsafe { rules.add(at) };
+        // SAFETY: as above.
+        let tollgate_rule_t { limit, window_ns } = unsafe { asked.read() };
+        *rule = Rule { limit, window: Nanos::from_nanos(window_ns) };
+    }
+    use_them(list)
+}
+
+/// Writes rules to where a caller says.
+///
+/// # Safety
+/// `rules` is NULL or has room for `TOLLGATE_MAX_RULES`, `count` is NULL or writable.
+pub(crate) unsafe fn tell_rules(
+    rules: *mut tollgate_rule_t,
+    count: *mut u32,
+    find: impl FnOnce() -> Result<Rules, tollgate_status>,
+) -> Result<(), tollgate_status> {
+    let (rules, count) = (place(rules)?, place(count)?);
+    let found = find()?;
+    for (at, rule) in found.iter().take(TOLLGATE_MAX_RULES).enumerate() {
+        // SAFETY: the contract of this function: room for so many.
+        let out = unsafe { rules.add(at) };
+        // SAFETY: as above.
+        unsafe { out.write(tollgate_rule_t { limit: rule.limit, window_ns: rule.window.as_nanos() }) };
+    }
+    // SAFETY: the contract of this function: writable.
+    unsafe { count.write(found.len() as u32) };
+    Ok(())
 }

@@ -53,6 +53,8 @@ use core::{
 use tollgate::Parted;
 #[cfg(all(feature = "heap", feature = "shards"))]
 use tollgate::Sharded;
+#[cfg(feature = "shm")]
+use tollgate::shared::Member;
 use tollgate::{
     Algorithm, Config, FixedConfig, GcraConfig, LogConfig, Nanos, Pacing, Placed, STATE_ALIGN,
     TwoWindowConfig, WindowConfig,
@@ -563,11 +565,11 @@ impl Handle {
     /// The limiter whose state lies in a region, of one that has this tag.
     #[cfg(feature = "shm")]
     fn far<'a>(self, tag: u32) -> Option<*mut (dyn Algorithm + 'a)> {
-        let log = self.value::<Placed<'static, LogConfig>>(tag).map(|it| it as *mut (dyn Algorithm + 'a));
-        let window = || self.value::<Placed<'static, WindowConfig>>(tag).map(|it| it as *mut _);
-        let fixed = || self.value::<Placed<'static, FixedConfig>>(tag).map(|it| it as *mut _);
-        let two_window = || self.value::<Placed<'static, TwoWindowConfig>>(tag).map(|it| it as *mut _);
-        let gcra = || self.value::<Placed<'static, GcraConfig>>(tag).map(|it| it as *mut _);
+        let log = self.value::<Member<'static, LogConfig>>(tag).map(|it| it as *mut (dyn Algorithm + 'a));
+        let window = || self.value::<Member<'static, WindowConfig>>(tag).map(|it| it as *mut _);
+        let fixed = || self.value::<Member<'static, FixedConfig>>(tag).map(|it| it as *mut _);
+        let two_window = || self.value::<Member<'static, TwoWindowConfig>>(tag).map(|it| it as *mut _);
+        let gcra = || self.value::<Member<'static, GcraConfig>>(tag).map(|it| it as *mut _);
         log.or_else(window).or_else(fixed).or_else(two_window).or_else(gcra)
     }
 

@@ -93,7 +93,7 @@ named! {
 }
 
 #[cfg(feature = "shm")]
-impl<C: tollgate::Config + Named> Named for tollgate::Placed<'static, C> {
+impl<C: tollgate::Config + Named> Named for tollgate::shared::Member<'static, C> {
     const ALGORITHM: u32 = C::ALGORITHM | crate::config::FAR;
 }
 

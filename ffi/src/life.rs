@@ -291,11 +291,11 @@ fn put(config: &tollgate_config_t, frozen: &Frozen<'_>) -> Result<Handle, tollga
 #[cfg(feature = "shm")]
 pub(crate) fn make_far<C: tollgate::Config>(
     config: &tollgate_config_t,
-    placed: tollgate::Placed<'static, C>,
+    member: tollgate::shared::Member<'static, C>,
 ) -> Result<Handle, tollgate_status> {
-    let frozen = Frozen::new(config, &[], size_of_val(&placed)).ok_or(TOLLGATE_E_NOMEM)?;
+    let frozen = Frozen::new(config, &[], size_of_val(&member)).ok_or(TOLLGATE_E_NOMEM)?;
     let handle = put(config, &frozen.far())?;
     // SAFETY: contract of `put_value`: `Frozen` was told its size.
-    unsafe { handle.put_value(placed) };
+    unsafe { handle.put_value(member) };
     Ok(handle)
 }

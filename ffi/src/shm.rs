@@ -17,6 +17,7 @@ use tollgate::shared::{self, Info, SharedError};
 
 use crate::{
     config::{TOLLGATE_MAX_RULES, tollgate_config_t, tollgate_rule_t},
+    control::{tell_rules, with_rules},
     handle::tollgate_limiter_t,
     life::place,
     status::{
@@ -66,12 +67,14 @@ pub struct tollgate_shm_config_t {
     pub struct_size: u32,
     /// `TOLLGATE_CLOCK_MONOTONIC`, `_BOOTTIME` or `_CALLER` (all processes then pass times of one clock); there is no default.
     pub clock: u32,
-    /// A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_ANY_OWNER`.
+    /// A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_ANY_OWNER`, `TOLLGATE_LIVE`: the rules may change, by
+    /// `tollgate_shm_set_rules`, but for `TOLLGATE_GCRA`.
     pub flags: u32,
     /// The mode of files made, whatever the umask; of those that exist, what others may have the right to write. 0: 0600.
     pub mode: u32,
     /// What each limiter, and each key, is allowed: `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW` or `_GCRA`, with `clock`,
-    /// `shards` and `flags` 0 (but for `TOLLGATE_TEXTBOOK_COVERAGE`). Read by the call alone.
+    /// `shards` and `flags` 0 (but for `TOLLGATE_TEXTBOOK_COVERAGE`); `reserved[1]` is for `TOLLGATE_LIVE` here as there.
+    /// Read by the call alone.
     pub limit: *const tollgate_config_t,
     /// How many limiters by index.
     pub limiters: u64,
@@ -93,7 +96,7 @@ pub struct tollgate_shm_info_t {
     pub algorithm: u32,
     /// `TOLLGATE_CLOCK_MONOTONIC` and its like; 0: one that this library does not know.
     pub clock: u32,
-    /// A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_STALE`.
+    /// A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_STALE`, `TOLLGATE_LIVE`.
     pub flags: u32,
     /// How many of `rules` there are.
     pub rule_count: u32,
@@ -103,7 +106,7 @@ pub struct tollgate_shm_info_t {
     pub limiters: u64,
     /// The most keys that there can be: at least twice what was asked for.
     pub capacity: u64,
-    /// The rules.
+    /// The rules in force.
     pub rules: [tollgate_rule_t; TOLLGATE_MAX_RULES],
     /// 0.
     pub reserved: [u64; 4],
@@ -298,6 +301,51 @@ pub unsafe extern "C" fn tollgate_shm_inspect_fd(fd: c_int, out: *mut tollgate_s
     let fd = unsafe { descriptor(fd) };
     // SAFETY: the contract of this function.
     code(fd.and_then(|fd| unsafe { inform(|| shared::inspect_fd(fd), out) }))
+}
+
+/// Replaces the rules of a region that was made with `TOLLGATE_LIVE`, for all its limiters and keys: all of them, by the `count` rules at
+/// `rules`. Any process of the region may do so, any number of them at once; one that dies inside of it leaves the old rules or the
+/// new.
+///
+/// Permits taken so far stay taken, as far as the rules before still charged them. A call that overlaps this is judged by the old rules or by the
+/// new, whole; one that begins later, in any process, by the new. What may change is said at `tollgate_set_rules`.
+///
+/// Errors, which change nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.   TOLLGATE_E_INVALID: rules that these limiters
+/// can not get; none, or more than `TOLLGATE_MAX_RULES`.   TOLLGATE_E_UNSUPPORTED: the region was made without `TOLLGATE_LIVE`.
+///
+/// Thread-safe, process-safe, fork-safe, async-signal-safe. It begins again when another change is begun meanwhile, and waits for
+/// nobody; nobody waits for it.   Allocates, blocks: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_shm_set_rules(
+    shm: *mut tollgate_shm_t,
+    rules: *const tollgate_rule_t,
+    count: u32,
+) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let shm = unsafe { Shm::of(shm) }?;
+        // SAFETY: the contract of this function.
+        unsafe { with_rules(rules, count, |rules| Ok(shm.region().set_rules(rules)?)) }
+    })())
+}
+
+/// Tells the rules in force: writes them to `rules`, which has room for `TOLLGATE_MAX_RULES`, and their number to `*count`.
+///
+/// Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
+///
+/// Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Allocates, blocks: never.   Since ABI 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tollgate_shm_get_rules(
+    shm: *const tollgate_shm_t,
+    rules: *mut tollgate_rule_t,
+    count: *mut u32,
+) -> c_int {
+    code((|| {
+        // SAFETY: the contract of this function.
+        let shm = unsafe { Shm::of(shm) }?;
+        // SAFETY: the contract of this function.
+        unsafe { tell_rules(rules, count, || Ok(shm.region().rules())) }
+    })())
 }
 
 /// How many limiters by index there are; 0 for NULL.

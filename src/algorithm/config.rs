@@ -7,12 +7,13 @@ use core::ops::Deref;
 #[cfg(not(tollgate_loom))]
 use core::ptr::NonNull;
 
-use bytemuck::{NoUninit, Pod};
+use bytemuck::Pod;
 
 use crate::{
     Algorithm, ConfigError, Rules,
     block::{self, At, Zeroed},
     decision::{History, Limits},
+    live::Settings,
 };
 #[cfg(not(tollgate_loom))]
 use crate::{Decision, Nanos, Rule, decision};
@@ -136,7 +137,8 @@ mod sealed {
     use crate::{Nanos, algorithm::config::NonNull};
 
     /// What `unsafe` code trusts, nobody else can promise.
-    pub trait Sealed {
+    #[expect(private_bounds, reason = "sealed")]
+    pub trait Sealed: super::Settings {
         /// The algorithm's name in memory that outlives a process.
         #[cfg_attr(not(feature = "shared"), allow(dead_code))]
         const NAME: [u8; 8];
@@ -181,7 +183,7 @@ mod sealed {
 }
 
 /// What a configuration tells of its states.
-pub(crate) trait Parts: Limits + NoUninit + Send + Sync {
+pub(crate) trait Parts: Limits + Settings {
     /// The algorithm's name, which never changes, filled with zeros.
     #[cfg_attr(any(tollgate_loom, not(feature = "shared")), allow(dead_code))]
     const NAME: [u8; 8];
@@ -233,7 +235,22 @@ pub(crate) trait InParts: Algorithm {
 pub(crate) trait WithRules: Parts + Copy {
     /// The same with other rules, for any state that this one or another such has left.
     fn with_rules(&self, rules: Rules) -> Result<Self, ConfigError>;
+
+    /// The same with such limits that it accepts every state that any of them have left.
+    #[cfg_attr(any(tollgate_loom, not(feature = "shared")), allow(dead_code))]
+    fn widest(&self) -> Self {
+        *self
+    }
 }
+
+/// A configuration of a region whose rules may change while it is in use: [`LogConfig`](crate::LogConfig),
+/// [`WindowConfig`](crate::WindowConfig), [`FixedConfig`](crate::FixedConfig) and [`TwoWindowConfig`](crate::TwoWindowConfig).
+#[cfg(feature = "shared")]
+#[expect(private_bounds, reason = "sealed")]
+pub trait ChangingConfig: Config + WithRules {}
+
+#[cfg(feature = "shared")]
+impl<C: Config + WithRules> ChangingConfig for C {}
 
 /// Where a state of an algorithm lies.
 pub(crate) type StateOf<'a, A> =

@@ -172,6 +172,10 @@ impl WithRules for FixedConfig {
         let rule = rules.one_within(self.rule.window, self.split.rest_max())?;
         Ok(Self { rule, ceiling: rule.limit.min(self.max_cost), ..*self })
     }
+
+    fn widest(&self) -> Self {
+        Self { rule: Rule { limit: self.split.rest_max(), ..self.rule }, ..*self }
+    }
 }
 
 impl Settings for FixedConfig {}

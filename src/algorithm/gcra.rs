@@ -49,6 +49,7 @@ use crate::{
     ConfigError, Denied, Lapsed, Nanos, Permit, Rule,
     block::Inline,
     decision::{History, Limits, Look},
+    live::Settings,
     sync::{Acquire, Relaxed, Release, Retries, Word, word},
 };
 pub use live::LiveGcraConfig;
@@ -300,6 +301,8 @@ impl Limits for GcraConfig {
         self.ceiling
     }
 }
+
+impl Settings for GcraConfig {}
 
 impl Parts for GcraConfig {
     const NAME: [u8; 8] = *b"gcra\0\0\0\0";

@@ -21,6 +21,8 @@ mod window;
 use alloc::boxed::Box;
 
 pub use compact::{Compact, CompactBuilder};
+#[cfg(feature = "shared")]
+pub use config::ChangingConfig;
 #[cfg(not(tollgate_loom))]
 pub use config::{Config, STATE_ALIGN};
 pub(crate) use config::{InParts, On, Parts, StateOf, WithRules};

@@ -221,6 +221,10 @@ impl WithRules for TwoWindowConfig {
         let rule = rules.one_within(self.rule.window, self.half_max)?;
         Ok(Self { rule, ceiling: rule.limit.min(self.max_cost), ..*self })
     }
+
+    fn widest(&self) -> Self {
+        Self { rule: Rule { limit: self.half_max, ..self.rule }, ..*self }
+    }
 }
 
 impl Settings for TwoWindowConfig {}

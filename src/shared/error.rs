@@ -58,6 +58,10 @@ pub enum SharedError {
         /// Which: limiters by index first, then those of keys.
         index: u64,
     },
+    /// The rules in force are not whole, or none that this configuration takes.
+    Rules,
+    /// The rules of a region can not change that was not made for it: [`RegionBuilder::live`](super::RegionBuilder::live).
+    NotLive,
     /// The file is another user's, or others may write to it.
     Permission {
         /// Its owner.
@@ -86,8 +90,10 @@ pub enum Field {
     Kinds,
     /// The boot, or the time namespace, whose time it is.
     Boot,
-    /// The rules.
+    /// The rules; of a region whose rules may change, those to begin with.
     Rules,
+    /// Whether rules may change.
+    Live,
     /// Anything else in the configuration.
     Configuration,
     /// The number of limiters.
@@ -123,6 +129,8 @@ impl fmt::Display for SharedError {
                 write!(f, "{}: {got:#x}, not {expected:#x}", field.name())
             }
             Self::State { index } => write!(f, "state {index} holds what no calls leave behind"),
+            Self::Rules => write!(f, "the rules in force are none of this configuration"),
+            Self::NotLive => write!(f, "the rules of this region do not change"),
             Self::Permission { owner, mode } => {
                 write!(f, "a file of user {owner} with mode {mode:o} is not trusted")
             }
@@ -150,6 +158,7 @@ impl Field {
             Self::Kinds => "another clock, or another answer to keys without room",
             Self::Boot => "time of another boot or time namespace",
             Self::Rules => "other rules",
+            Self::Live => "one of them with rules that may change, bytes for them",
             Self::Configuration => "another configuration",
             Self::Limiters => "another number of limiters",
             Self::Keys => "another number of keys",

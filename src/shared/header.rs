@@ -19,7 +19,8 @@
 //! | 0x060         | the time namespace likewise                                                      |
 //! | 0x068, 0x070  | secret of the hash of keys, random; put first                                     |
 //! | 0x078         | words of the configuration                                                       |
-//! | 0x080 - 0x107 | the rules                                                                        |
+//! | 0x080 - 0x107 | the rules; of a region whose rules may change, those to begin with                |
+//! | 0x108         | bytes of the rules in force, which lie behind this header; 0 if rules do not change |
 //! | 0x110 ...     | the configuration, as `Config::words` gives it; zeros up to 0x400                 |
 //!
 //! # Invariants
@@ -44,10 +45,11 @@
 
 use super::{
     error::{Field, SharedError},
+    rules::Present,
     table::{Bucket, WAYS},
 };
 use crate::{
-    Config, RULES_MAX, Rule, STATE_ALIGN,
+    Config, RULES_MAX, Rule, Rules, STATE_ALIGN,
     sync::{AcqRel, Acquire, Relaxed, Release, Word},
 };
 
@@ -56,7 +58,7 @@ pub(super) const BYTES: usize = 0x400;
 const WORDS: usize = BYTES / 8;
 
 /// Bytes of this layout.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 const MAGIC: u64 = u64::from_le_bytes(*b"tollgshm");
 
 const MAGIC_AT: usize = 0;
@@ -74,9 +76,10 @@ const NAMESPACE_AT: usize = 12;
 const SECRET_AT: usize = 13;
 const CONFIG_WORDS_AT: usize = 15;
 const RULES_AT: usize = 16;
+const LIVE_AT: usize = 33;
 const CONFIG_AT: usize = 34;
 
-const _: () = assert!(RULES_AT + 1 + 2 * RULES_MAX < CONFIG_AT && size_of::<Bucket>() == STATE_ALIGN);
+const _: () = assert!(RULES_AT + 1 + 2 * RULES_MAX <= LIVE_AT && size_of::<Bucket>() == STATE_ALIGN);
 
 /// A copy of a header.
 #[derive(Clone, Copy)]
@@ -99,6 +102,8 @@ pub(super) struct Epoch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sizes {
     pub(super) bytes: usize,
+    /// Of the rules in force; 0 if rules do not change.
+    pub(super) live: usize,
     pub(super) limiters: u64,
     pub(super) buckets: u64,
     pub(super) stride: usize,
@@ -150,8 +155,9 @@ impl Header {
             (NAME_AT..NAME_AT + 1, Field::Algorithm),
             (DIGEST_AT..DIGEST_AT + 1, Field::Layout),
             (KINDS_AT..KINDS_AT + 1, Field::Kinds),
+            (LIVE_AT..LIVE_AT + 1, Field::Live),
             (BOOT_AT..SECRET_AT, Field::Boot),
-            (RULES_AT..CONFIG_AT, Field::Rules),
+            (RULES_AT..LIVE_AT, Field::Rules),
             (CONFIG_WORDS_AT..RULES_AT, Field::Configuration),
             (CONFIG_AT..WORDS, Field::Configuration),
             (LIMITERS_AT..BUCKETS_AT, Field::Limiters),
@@ -174,8 +180,8 @@ impl Header {
     /// Sizes as they stand there: to be shown, not used (I3).
     pub(super) fn sizes(&self) -> Sizes {
         let stride = self.0[STRIDE_AT] as usize;
-        let bytes = self.0[BYTES_AT] as usize;
-        Sizes { bytes, limiters: self.0[LIMITERS_AT], buckets: self.0[BUCKETS_AT], stride }
+        let (bytes, live) = (self.0[BYTES_AT] as usize, self.0[LIVE_AT] as usize);
+        Sizes { bytes, live, limiters: self.0[LIMITERS_AT], buckets: self.0[BUCKETS_AT], stride }
     }
 
     pub(super) fn version(&self) -> u32 {
@@ -194,14 +200,15 @@ impl Header {
         Epoch { boot: [self.0[BOOT_AT], self.0[BOOT_AT + 1]], namespace: self.0[NAMESPACE_AT] }
     }
 
-    pub(super) fn rules(&self) -> impl Iterator<Item = Rule> {
+    /// The rules to begin with.
+    pub(super) fn rules(&self) -> Rules {
         let len = (self.0[RULES_AT] as usize).min(RULES_MAX);
-        let (pairs, _) = self.0[RULES_AT + 1..CONFIG_AT].as_chunks::<2>();
+        let (pairs, _) = self.0[RULES_AT + 1..LIVE_AT].as_chunks::<2>();
         let rules: [Rule; RULES_MAX] = core::array::from_fn(|at| Rule {
             limit: pairs[at][0],
             window: crate::Nanos::from_nanos(pairs[at][1]),
         });
-        rules.into_iter().take(len)
+        Rules::of(&rules[..len])
     }
 }
 
@@ -215,7 +222,8 @@ const fn mixed(digest: u64, word: u64) -> u64 {
 
 /// A digest of how states and buckets lie.
 const fn layout_of<C>() -> u64 {
-    let sizes = [STATE_ALIGN, size_of::<Bucket>(), WAYS, RULES_MAX, size_of::<C>(), align_of::<C>()];
+    let (bucket, rules) = (size_of::<Bucket>(), size_of::<Present>());
+    let sizes = [STATE_ALIGN, bucket, WAYS, RULES_MAX, rules, size_of::<C>(), align_of::<C>()];
     let (mut digest, mut at) = (0, 0);
     while at < sizes.len() {
         digest = mixed(digest, sizes[at] as u64);
@@ -236,6 +244,7 @@ impl Plan {
         words[LIMITERS_AT] = sizes.limiters;
         words[BUCKETS_AT] = sizes.buckets;
         words[STRIDE_AT] = sizes.stride as u64;
+        words[LIVE_AT] = sizes.live as u64;
         words[NAME_AT] = u64::from_le_bytes(C::NAME);
         words[KINDS_AT] = u64::from(kinds.0) | u64::from(kinds.1) << 32;
         words[BOOT_AT..NAMESPACE_AT].copy_from_slice(&epoch.boot);

@@ -23,7 +23,7 @@ use crate::{Config, Decision, Denied, Nanos, Quota, Reason, WhenFull};
 ///
 /// # Guarantees
 /// Each key is limited as its algorithm says, for all processes, whichever keys come and go, and whoever dies. An
-/// admission is forgotten only when it has left the window. Two exceptions, both to the strict side: a call with an older
+/// admission is forgotten only when it has left the window (of the rules in force by then, in a live region). Two exceptions, both to the strict side: a call with an older
 /// time than that at which a place of its bucket was last taken over is judged at that time; and a call that is under way
 /// while its key loses its place looks its key up again, and stays charged to the key that took the place.
 ///
@@ -53,12 +53,14 @@ impl<'a, C: Config> Keys<'a, C> {
 
     /// Takes `cost` permits of `key` at `now`, all or nothing. The cheapest call: yes or no.
     pub fn try_acquire_at(&self, key: &[u8], cost: u64, now: Nanos) -> bool {
-        let ask = |config: &C, state, now| {
-            // SAFETY: I1, I3 of `shared`.
-            let is_admitted = unsafe { config.try_acquire_at(state, cost, now) };
-            (is_admitted, is_admitted)
-        };
-        self.take(key, cost, now, ask).unwrap_or(false)
+        self.region.ask(|config| {
+            let ask = |state, now| {
+                // SAFETY: I1, I3 of `shared`.
+                let is_admitted = unsafe { config.try_acquire_at(state, cost, now) };
+                (is_admitted, is_admitted)
+            };
+            self.take(config, key, cost, now, ask).unwrap_or(false)
+        })
     }
 
     /// Takes `cost` permits of `key` at `now`, all or nothing, and tells what is left or how long to wait.
@@ -66,12 +68,14 @@ impl<'a, C: Config> Keys<'a, C> {
     /// # Errors
     /// [`Denied`], which changed nothing.
     pub fn check_at(&self, key: &[u8], cost: u64, now: Nanos) -> Decision {
-        let ask = |config: &C, state, now| {
-            // SAFETY: I1, I3 of `shared`.
-            let decision = unsafe { config.check_at(state, cost, now) };
-            (decision, decision.is_ok())
-        };
-        self.take(key, cost, now, ask).unwrap_or_else(|wait| self.full(now, wait))
+        self.region.ask(|config| {
+            let ask = |state, now| {
+                // SAFETY: I1, I3 of `shared`.
+                let decision = unsafe { config.check_at(state, cost, now) };
+                (decision, decision.is_ok())
+            };
+            self.take(config, key, cost, now, ask).unwrap_or_else(|wait| full(config, now, wait))
+        })
     }
 
     /// Tells whether [`check_at`](Self::check_at) would admit, with the figures of now, and changes nothing.
@@ -79,30 +83,34 @@ impl<'a, C: Config> Keys<'a, C> {
     /// # Errors
     /// [`Denied`].
     pub fn peek_at(&self, key: &[u8], cost: u64, now: Nanos) -> Decision {
-        // SAFETY: I1, I3 of `shared`.
-        let peek = |state, now| unsafe { self.region.config().peek_at(state, cost, now) };
-        let (bucket, tag, ways) = self.bucket(key);
-        if let Some(decision) = bucket.look(tag, now, |way, now| peek(ways.state(way), now)) {
-            return decision;
-        }
-        if !self.is_ordinary(cost, now) {
-            return peek(self.blank(), now);
-        }
-        match bucket.has_room(now, &ways) {
-            Ok(()) => peek(self.blank(), now.max(bucket.floor())),
-            Err(_) if self.region.when_full() == WhenFull::Share => peek(self.overflow(), now),
-            Err(wait) => self.full(now, wait),
-        }
+        self.region.ask(|config| {
+            // SAFETY: I1, I3 of `shared`.
+            let peek = |state, now| unsafe { config.peek_at(state, cost, now) };
+            let (bucket, tag, ways) = self.bucket(config, key);
+            if let Some(decision) = bucket.look(tag, now, |way, now| peek(ways.state(way), now)) {
+                return decision;
+            }
+            if !is_ordinary(config, cost, now) {
+                return peek(self.blank(), now);
+            }
+            match bucket.has_room(now, &ways) {
+                Ok(()) => peek(self.blank(), now.max(bucket.floor())),
+                Err(_) if self.region.when_full() == WhenFull::Share => peek(self.overflow(), now),
+                Err(wait) => full(config, now, wait),
+            }
+        })
     }
 
     /// Permits charged to `rule` of `key` at `now`; `None` without such a rule or with a time out of range. What the key took
     /// of a shared limiter is not told apart.
     pub fn usage_at(&self, key: &[u8], rule: usize, now: Nanos) -> Option<u64> {
-        // SAFETY: I1, I3 of `shared`.
-        let usage = |state, now| unsafe { self.region.config().usage_at(state, rule, now) };
-        let (bucket, tag, ways) = self.bucket(key);
-        let found = bucket.look(tag, now, |way, now| usage(ways.state(way), now));
-        found.unwrap_or_else(|| usage(self.blank(), now))
+        self.region.ask(|config| {
+            // SAFETY: I1, I3 of `shared`.
+            let usage = |state, now| unsafe { config.usage_at(state, rule, now) };
+            let (bucket, tag, ways) = self.bucket(config, key);
+            let found = bucket.look(tag, now, |way, now| usage(ways.state(way), now));
+            found.unwrap_or_else(|| usage(self.blank(), now))
+        })
     }
 
     /// Keys that have a place, idle ones among them. Each bucket is counted at a moment of its own.
@@ -123,38 +131,33 @@ impl<'a, C: Config> Keys<'a, C> {
     /// Asks the history of a key, a new one if it has none. `Err`: there is no room, or after how long.
     fn take<R>(
         &self,
+        config: &C,
         key: &[u8],
         cost: u64,
         now: Nanos,
-        ask: impl Fn(&C, NonNull<u8>, Nanos) -> (R, bool),
+        ask: impl Fn(NonNull<u8>, Nanos) -> (R, bool),
     ) -> Result<R, Nanos> {
-        let config = self.region.config();
-        let (bucket, tag, ways) = self.bucket(key);
-        if !self.is_ordinary(cost, now) {
+        let (bucket, tag, ways) = self.bucket(config, key);
+        if !is_ordinary(config, cost, now) {
             // It stores nothing, so it only looks.
-            let found = bucket.look(tag, now, |way, now| ask(config, ways.state(way), now).0);
-            return Ok(found.unwrap_or_else(|| ask(config, self.blank(), now).0));
+            let found = bucket.look(tag, now, |way, now| ask(ways.state(way), now).0);
+            return Ok(found.unwrap_or_else(|| ask(self.blank(), now).0));
         }
-        match bucket.admit(tag, now, &ways, |way, now| ask(config, ways.state(way), now)) {
-            Err(_) if self.region.when_full() == WhenFull::Share => Ok(ask(config, self.overflow(), now).0),
+        match bucket.admit(tag, now, &ways, |way, now| ask(ways.state(way), now)) {
+            Err(_) if self.region.when_full() == WhenFull::Share => Ok(ask(self.overflow(), now).0),
             answer => answer,
         }
     }
 
     /// Where a key belongs.
-    fn bucket(&self, key: &[u8]) -> (&'a Bucket, Tag, Histories<'a, C>) {
+    fn bucket<'c>(&self, config: &'c C, key: &[u8]) -> (&'a Bucket, Tag, Histories<'c, C>) {
         let [first, second] = self.region.secret();
         let hash = SipHasher13::new_with_keys(first, second).hash(key);
-        let (buckets, config) = (self.region.buckets(), self.region.config());
+        let buckets = self.region.buckets();
         // The upper half of the product: below `buckets`.
         let index = ((u128::from(hash.h1) * u128::from(buckets)) >> 64) as u64;
         let (bucket, first) = self.region.bucket(index);
         (bucket, Tag::new(hash.h2), Histories { config, first, stride: self.region.stride() })
-    }
-
-    /// Whether a call can take anything: else it makes no key.
-    fn is_ordinary(&self, cost: u64, now: Nanos) -> bool {
-        now.in_range() && cost.wrapping_sub(1) < self.region.config().cost_max()
     }
 
     /// A state that is never written.
@@ -166,12 +169,18 @@ impl<'a, C: Config> Keys<'a, C> {
     fn overflow(&self) -> NonNull<u8> {
         self.region.state(self.region.limiters() + 1)
     }
+}
 
-    fn full(&self, now: Nanos, retry_after: Nanos) -> Decision {
-        let limit = self.region.config().rules().first().map_or(0, |rule| rule.limit);
-        let quota = Quota { remaining: 0, ..Quota::new(limit, now) };
-        Err(Denied { reason: Reason::Full { retry_after }, quota })
-    }
+/// Whether a call can take anything: else it makes no key.
+fn is_ordinary<C: Config>(config: &C, cost: u64, now: Nanos) -> bool {
+    now.in_range() && cost.wrapping_sub(1) < config.cost_max()
+}
+
+/// What a new key without room is told.
+fn full<C: Config>(config: &C, now: Nanos, retry_after: Nanos) -> Decision {
+    let limit = config.rules().first().map_or(0, |rule| rule.limit);
+    let quota = Quota { remaining: 0, ..Quota::new(limit, now) };
+    Err(Denied { reason: Reason::Full { retry_after }, quota })
 }
 
 // === impl Histories ===

@@ -143,11 +143,17 @@ fn regular(file: BorrowedFd<'_>) -> Result<Stat, SharedError> {
 /// The first bytes of a file.
 pub(super) fn first_bytes(file: BorrowedFd<'_>) -> Result<[u8; header::BYTES], SharedError> {
     regular(file)?;
-    let mut bytes = [0; header::BYTES];
+    bytes_from(file, 0)
+}
+
+/// Bytes of a file from somewhere on; zeros where it is shorter.
+pub(super) fn bytes_from<const N: usize>(file: BorrowedFd<'_>, from: u64) -> Result<[u8; N], SharedError> {
+    let mut bytes = [0; N];
     let mut filled = 0;
     while filled < bytes.len() {
-        match pread(file, &mut bytes[filled..], filled as u64).map_err(SharedError::system("pread"))? {
-            0 => break, // Shorter: the rest is zeros, and the seal tells.
+        let read = pread(file, &mut bytes[filled..], from + filled as u64);
+        match read.map_err(SharedError::system("pread"))? {
+            0 => break, // Of a header the seal tells.
             more => filled += more,
         }
     }

@@ -1,7 +1,12 @@
-//! One bucket for the model checker: its words, and limiters in place of states.
+//! What lies in a region, for the model checker: one bucket, with limiters in place of states; a published value; a limiter
+//! under rules that are published.
 
-use super::table::{Bucket, Tag, WAYS, Ways};
-use crate::{Algorithm, Decision, Nanos};
+use super::{
+    publication::Publication,
+    rules::{self, Follower, Present},
+    table::{Bucket, Tag, WAYS, Ways},
+};
+use crate::{Algorithm, ByRules, ConfigError, Decision, Nanos, Rule, Rules, decision};
 
 /// A bucket of keys whose histories are limiters of their own.
 pub struct OneBucket<A> {
@@ -37,5 +42,62 @@ impl<A: Algorithm> OneBucket<A> {
 impl<A: Algorithm> Ways for [A; WAYS] {
     fn idle_after(&self, way: usize, now: Nanos) -> Nanos {
         self[way].peek_at(0, now).map_or(Nanos::MAX, |quota| quota.at - now + quota.reset_after)
+    }
+}
+
+/// A number that is published twice over, in two halves.
+#[derive(Default)]
+pub struct OneValue(Publication<2>);
+
+impl OneValue {
+    /// Replaces it by a number above 0.
+    pub fn set(&self, value: u32) {
+        self.0.set(&[value; 2]);
+    }
+
+    /// What is in force: 0 to begin with.
+    ///
+    /// # Panics
+    /// If it is not whole.
+    pub fn get(&self) -> u32 {
+        let (_, [first, second]) = self.0.read().expect("whole");
+        assert_eq!(first, second, "halves of two values");
+        first
+    }
+}
+
+/// A limiter under rules that are published, and two processes that follow them.
+pub struct OneRuled<A: ByRules> {
+    present: Present,
+    algorithm: A,
+    processes: [Follower<A::Settings>; 2],
+}
+
+impl<A: ByRules> OneRuled<A> {
+    /// Under its own rules.
+    ///
+    /// # Errors
+    /// As [`Live::new`](crate::Live::new).
+    pub fn new(algorithm: A) -> Result<Self, ConfigError> {
+        let first = algorithm.first()?;
+        let processes = core::array::from_fn(|_| Follower::new(first, A::with_rules));
+        Ok(Self { present: Present::default(), algorithm, processes })
+    }
+
+    /// Replaces the rules, as a region does.
+    ///
+    /// # Errors
+    /// As [`Live::set_rules`](crate::Live::set_rules).
+    pub fn set_rules(&self, rules: &[Rule]) -> Result<(), ConfigError> {
+        let rules = Rules::of(rules);
+        self.processes[0].derived(rules)?;
+        self.present.set(&rules::halves(&rules));
+        Ok(())
+    }
+
+    /// A call of one of the processes.
+    pub fn try_acquire_at(&self, process: usize, cost: u64, now: Nanos) -> bool {
+        self.processes[process]
+            .ask(&self.present, |settings| decision::try_acquire(&self.algorithm.under(settings), cost, now))
     }
 }

@@ -2,7 +2,7 @@
 
 use core::{fmt, ops::Deref, ptr::NonNull};
 use std::{
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
     string::String,
 };
@@ -14,11 +14,12 @@ use super::{
     header::{self, Header, Plan, Sizes},
     keys::Keys,
     mapping::{self, Mapping, Trust},
+    rules::{self, Follower, Present, WithRules},
     table::{Bucket, WAYS},
 };
 use crate::{
-    Clock, Config, ConfigError, Nanos, PlaceError, Placed, Rules, STATE_ALIGN, WhenFull, clock::System,
-    sync::Word,
+    Algorithm, Clock, Config, ConfigError, Decision, Nanos, PlaceError, Rule, Rules, STATE_ALIGN, WhenFull,
+    algorithm::ChangingConfig, clock::System, sync::Word,
 };
 
 /// States before the buckets: one that is never written, and the one that keys without room share.
@@ -44,6 +45,8 @@ pub enum Time {
 pub struct Region<C: Config> {
     memory: Memory,
     config: C,
+    /// What follows the rules in force, if they may change.
+    live: Option<Follower<C>>,
     sizes: Sizes,
     secret: [u64; 2],
     when_full: WhenFull,
@@ -51,7 +54,13 @@ pub struct Region<C: Config> {
 }
 
 /// A limiter of a region. Others may use it meanwhile, so it can not be reset.
-pub struct Shared<'a, C: Config>(Placed<'a, C>);
+pub struct Shared<'a, C: Config>(Member<'a, C>);
+
+/// A limiter of a region, which may be reset: [`Region::member`].
+pub struct Member<'a, C: Config> {
+    region: &'a Region<C>,
+    state: NonNull<u8>,
+}
 
 /// Makes regions, and attaches to them.
 ///
@@ -65,6 +74,15 @@ pub struct RegionBuilder<C: Config> {
     when_full: WhenFull,
     time: Time,
     trust: Trust,
+    live: Option<Changes<C>>,
+}
+
+/// How rules change.
+#[derive(Clone, Copy, Debug)]
+struct Changes<C> {
+    with_rules: WithRules<C>,
+    /// A configuration that accepts every state that any rules leave.
+    widest: fn(&C) -> C,
 }
 
 /// What is known of a region without its configuration.
@@ -77,8 +95,10 @@ pub struct Info {
     pub bytes: u64,
     /// The algorithm: `log`, `window`, `fixed`, `twowin` or `gcra`.
     pub algorithm: String,
-    /// The rules.
+    /// The rules in force.
     pub rules: Rules,
+    /// Whether they may change.
+    pub is_live: bool,
     /// Limiters by index.
     pub limiters: u64,
     /// The most keys that there can be.
@@ -109,14 +129,14 @@ impl<C: Config> Region<C> {
     pub fn builder(config: C) -> RegionBuilder<C> {
         let trust = Trust { mode: 0o600, any_owner: false };
         let (when_full, time) = (WhenFull::default(), Time::default());
-        RegionBuilder { config, limiters: 0, keys: 0, when_full, time, trust }
+        RegionBuilder { config, limiters: 0, keys: 0, when_full, time, trust, live: None }
     }
 
     /// The limiter at an index; `None` if there are not so many.
     #[inline]
     pub fn limiter(&self, index: u64) -> Option<Shared<'_, C>> {
-        // SAFETY: contract of `placed`: who holds it can not reset it.
-        unsafe { self.placed(index) }.map(Shared)
+        // SAFETY: contract of `member`: who holds it can not reset it.
+        unsafe { self.member(index) }.map(Shared)
     }
 
     /// The same, with [`reset`](crate::Algorithm::reset).
@@ -124,9 +144,8 @@ impl<C: Config> Region<C> {
     /// # Safety
     /// No process uses that limiter during a reset.
     #[inline]
-    pub unsafe fn placed(&self, index: u64) -> Option<Placed<'_, C>> {
-        // SAFETY: I1, I3; resets as the contract of this function says.
-        (index < self.sizes.limiters).then(|| unsafe { Placed::at(&self.config, self.state(index)) })
+    pub unsafe fn member(&self, index: u64) -> Option<Member<'_, C>> {
+        (index < self.sizes.limiters).then(|| Member { region: self, state: self.state(index) })
     }
 
     /// Limiters by index.
@@ -150,9 +169,53 @@ impl<C: Config> Region<C> {
         Some(self.clock()?.now())
     }
 
-    /// The configuration.
+    /// The configuration; of a region whose rules may change, the one to begin with.
     pub fn config(&self) -> &C {
         &self.config
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Rules {
+        self.ask(|config| Rules::of(config.rules()))
+    }
+
+    /// Replaces the rules of a region that was made [`live`](RegionBuilder::live), for all its limiters and keys: all of
+    /// them, by these.
+    ///
+    /// Use so far is kept, as far as the rules before still charged it. A call that overlaps the change is judged by the old rules
+    /// or by the new, whole; whatever call begins later, in any process, by the new. Any number of processes may do this at once,
+    /// and each may die inside of it: then the rules are the old or the new.
+    ///
+    /// # Errors
+    /// [`SharedError::Config`]: rules that these limiters can not be given, by the table at [`Live`](crate::Live);
+    /// [`SharedError::NotLive`]. Nothing has changed.
+    ///
+    /// # Cost
+    /// Three atomic operations for each of 5 words with one rule, and of 4 more with each further one. It begins again when another
+    /// change is begun meanwhile, and waits for nobody.
+    pub fn set_rules(&self, rules: &[Rule]) -> Result<(), SharedError> {
+        let live = self.live.as_ref().ok_or(SharedError::NotLive)?;
+        let rules = Rules::of(rules);
+        live.derived(rules)?;
+        self.present().set(&rules::halves(&rules));
+        Ok(())
+    }
+
+    /// Asks by the present configuration.
+    #[inline(always)]
+    pub(super) fn ask<R>(&self, ask: impl FnOnce(&C) -> R) -> R {
+        match &self.live {
+            None => ask(&self.config),
+            Some(live) => live.ask(self.present(), ask),
+        }
+    }
+
+    /// The rules in force, of a region that has some.
+    #[inline(always)]
+    fn present(&self) -> &Present {
+        debug_assert!(self.sizes.live > 0, "I1");
+        // SAFETY: I1, I2: they lie there, and words may have any bits.
+        unsafe { self.sizes.present(self.memory.start()).as_ref() }
     }
 
     /// Bytes of the region.
@@ -200,11 +263,62 @@ impl<C: Config> fmt::Debug for Region<C> {
 // === impl Shared ===
 
 impl<'a, C: Config> Deref for Shared<'a, C> {
-    type Target = Placed<'a, C>;
+    type Target = Member<'a, C>;
 
     #[inline(always)]
-    fn deref(&self) -> &Placed<'a, C> {
+    fn deref(&self) -> &Member<'a, C> {
         &self.0
+    }
+}
+
+// === impl Member ===
+
+// SAFETY: contract of `Send`: a state may be used from any thread (I2).
+unsafe impl<C: Config> Send for Member<'_, C> {}
+// SAFETY: contract of `Sync`: as above.
+unsafe impl<C: Config> Sync for Member<'_, C> {}
+
+impl<C: Config> Algorithm for Member<'_, C> {
+    #[inline(always)]
+    fn try_acquire_at(&self, cost: u64, now: Nanos) -> bool {
+        // SAFETY: I1, I3.
+        self.region.ask(|config| unsafe { config.try_acquire_at(self.state, cost, now) })
+    }
+
+    fn check_at(&self, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: I1, I3.
+        self.region.ask(|config| unsafe { config.check_at(self.state, cost, now) })
+    }
+
+    fn peek_at(&self, cost: u64, now: Nanos) -> Decision {
+        // SAFETY: I1, I3.
+        self.region.ask(|config| unsafe { config.peek_at(self.state, cost, now) })
+    }
+
+    fn usage_at(&self, rule: usize, now: Nanos) -> Option<u64> {
+        // SAFETY: I1, I3.
+        self.region.ask(|config| unsafe { config.usage_at(self.state, rule, now) })
+    }
+
+    /// The rules in force.
+    fn rules(&self) -> Rules {
+        self.region.rules()
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.region.config.state_bytes()
+    }
+
+    /// Forgets every admission. The rules stay as they are.
+    fn reset(&mut self) {
+        // SAFETY: I1, I3; nobody else, by the contract of `member`.
+        unsafe { self.region.config.reset(self.state) }
+    }
+}
+
+impl<C: Config> fmt::Debug for Member<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("rules", &self.rules()).finish_non_exhaustive()
     }
 }
 
@@ -223,7 +337,7 @@ impl Memory {
 
 impl Sizes {
     /// Those of a region for so many limiters, and room for so many keys in use. `None`: no memory is that large.
-    fn new<C: Config>(config: &C, limiters: u64, keys: u64) -> Option<Self> {
+    fn new<C: Config>(config: &C, limiters: u64, keys: u64, is_live: bool) -> Option<Self> {
         let stride = config.reach_bytes().checked_next_multiple_of(STATE_ALIGN)?;
         // Twice as many ways as keys: `Keys` tells how often a bucket is full all the same.
         let buckets = keys.checked_mul(2)?.div_ceil(WAYS as u64);
@@ -231,9 +345,10 @@ impl Sizes {
         let states = usize::try_from(limiters.checked_add(spare)?).ok()?.checked_mul(stride)?;
         let bucket = stride.checked_mul(WAYS)?.checked_add(size_of::<Bucket>())?;
         let table = usize::try_from(buckets).ok()?.checked_mul(bucket)?;
-        let bytes = header::BYTES.checked_add(states)?.checked_add(table)?;
+        let live = if is_live { size_of::<Present>().next_multiple_of(STATE_ALIGN) } else { 0 };
+        let bytes = (header::BYTES + live).checked_add(states)?.checked_add(table)?;
         isize::try_from(bytes).ok()?;
-        Some(Self { bytes, limiters, buckets, stride })
+        Some(Self { bytes, live, limiters, buckets, stride })
     }
 
     /// States before the buckets.
@@ -241,17 +356,22 @@ impl Sizes {
         self.limiters + if self.buckets > 0 { SPARE } else { 0 }
     }
 
+    fn present(&self, memory: NonNull<u8>) -> NonNull<Present> {
+        // SAFETY: I1: the rules in force, or else states, lie behind the header.
+        unsafe { memory.add(header::BYTES) }.cast()
+    }
+
     fn state(&self, memory: NonNull<u8>, index: u64) -> NonNull<u8> {
         debug_assert!(index < self.states(), "I1");
-        // SAFETY: I1: states lie behind the header.
-        unsafe { memory.add(header::BYTES + index as usize * self.stride) }
+        // SAFETY: I1: states lie behind the header and the rules in force.
+        unsafe { memory.add(header::BYTES + self.live + index as usize * self.stride) }
     }
 
     fn bucket(&self, memory: NonNull<u8>, index: u64) -> NonNull<u8> {
         debug_assert!(index < self.buckets, "I1");
         let bytes = size_of::<Bucket>() + WAYS * self.stride;
         // SAFETY: I1: buckets lie behind the states.
-        unsafe { memory.add(header::BYTES + self.states() as usize * self.stride + index as usize * bytes) }
+        unsafe { self.state(memory, 0).add(self.states() as usize * self.stride + index as usize * bytes) }
     }
 
     /// Every state there is.
@@ -340,6 +460,23 @@ impl<C: Config> RegionBuilder<C> {
         self
     }
 
+    /// Lets the rules change while the region is in use: [`Region::set_rules`]. All who attach must say so.
+    ///
+    /// The configuration's own rules are those to begin with. What others may come is said at [`Live`](crate::Live): a log's
+    /// `capacity` and a counter's `window_max` set how far. Where its own rules are not among them (a counter's limit above half of its
+    /// range), nothing is made or attached to.
+    ///
+    /// # Cost
+    /// 640 bytes of the region. A call copies what it needs of its settings: 8 to 19 loads of words that are seldom written, with one
+    /// rule. The first call after a change derives them anew.
+    pub fn live(mut self) -> Self
+    where
+        C: ChangingConfig,
+    {
+        self.live = Some(Changes { with_rules: C::with_rules, widest: C::widest });
+        self
+    }
+
     /// Bytes of the region.
     ///
     /// # Errors
@@ -424,7 +561,7 @@ impl<C: Config> RegionBuilder<C> {
         let memory = Memory::Mapped(Mapping::new(file, sizes.bytes)?);
         let secret = plan.attach(words(memory.start()))?;
         self.look_at_states(memory.start(), sizes)?;
-        Ok(self.region(memory, sizes, secret))
+        self.region(memory, sizes, secret)
     }
 
     /// Makes a region in memory of the caller's, all zeros, or finds the one of this very configuration there. Any number of
@@ -459,7 +596,7 @@ impl<C: Config> RegionBuilder<C> {
         // Before anything is written: no region stands around states that calls would not come back from.
         self.look_at_states(start, sizes)?;
         let secret = plan.settle(words(start), mapping::random()?)?;
-        Ok(self.region(Memory::Given(start), sizes, secret))
+        self.region(Memory::Given(start), sizes, secret)
     }
 
     /// A region in a new file, which nobody else knows yet.
@@ -467,29 +604,49 @@ impl<C: Config> RegionBuilder<C> {
         let plan = self.plan(sizes)?;
         let memory = Memory::Mapped(Mapping::new(file.as_fd(), sizes.bytes)?);
         let secret = plan.settle(words(memory.start()), mapping::random()?)?;
-        Ok(self.region(memory, sizes, secret))
+        self.region(memory, sizes, secret)
     }
 
-    fn region(&self, memory: Memory, sizes: Sizes, secret: [u64; 2]) -> Region<C> {
-        let Self { config, when_full, time, .. } = *self;
-        Region { memory, config, sizes, secret, when_full, time }
+    fn region(&self, memory: Memory, sizes: Sizes, secret: [u64; 2]) -> Result<Region<C>, SharedError> {
+        let Self { when_full, time, .. } = *self;
+        let config = self.first()?;
+        let live = self.live.map(|changes| Follower::new(config, changes.with_rules));
+        Ok(Region { memory, config, live, sizes, secret, when_full, time })
+    }
+
+    /// The configuration to begin with: under rules that may change, as it is among those.
+    fn first(&self) -> Result<C, SharedError> {
+        match self.live {
+            None => Ok(self.config),
+            Some(changes) => Ok((changes.with_rules)(&self.config, Rules::of(self.config.rules()))?),
+        }
     }
 
     fn sizes(&self) -> Result<Sizes, SharedError> {
         let too_large = SharedError::Config(ConfigError::Memory { bytes: usize::MAX });
-        Sizes::new(&self.config, self.limiters, self.keys).ok_or(too_large)
+        Sizes::new(&self.config, self.limiters, self.keys, self.live.is_some()).ok_or(too_large)
     }
 
     fn plan(&self, sizes: Sizes) -> Result<Plan, SharedError> {
         let kinds = (self.time.number(), number(self.when_full));
-        Ok(Plan::new(&self.config, sizes, kinds, self.time.epoch()?))
+        Ok(Plan::new(&self.first()?, sizes, kinds, self.time.epoch()?))
     }
 
-    /// Whether calls would come back from every state.
+    /// Whether calls would come back from every state, and by which rules.
     fn look_at_states(&self, memory: NonNull<u8>, sizes: Sizes) -> Result<(), SharedError> {
+        let mut config = self.config;
+        if let Some(changes) = self.live {
+            // SAFETY: I1, I2: they lie there, and words may have any bits.
+            let (tag, halves) =
+                unsafe { sizes.present(memory).as_ref() }.read().map_err(|_| SharedError::Rules)?;
+            if tag != 0 {
+                (changes.with_rules)(&config, rules::rules(&halves)).map_err(|_| SharedError::Rules)?;
+            }
+            config = (changes.widest)(&config);
+        }
         for (index, state) in (0..).zip(sizes.all_states(memory)) {
             // SAFETY: contract of `accepts`: I1.
-            if !unsafe { self.config.accepts(state) } {
+            if !unsafe { config.accepts(state) } {
                 return Err(SharedError::State { index });
             }
         }
@@ -522,20 +679,35 @@ pub fn inspect_fd(file: impl AsFd) -> Result<Info, SharedError> {
     let (time, when_full) = header.kinds();
     let time = [Time::Monotonic, Time::Boot, Time::Caller].into_iter().find(|it| it.number() == time);
     let sizes = header.sizes();
-    let mut rules = Rules::of(&[]);
-    header.rules().for_each(|rule| rules.push(rule));
+    let is_live = sizes.live > 0;
+    let rules = if is_live { rules_in_force(file.as_fd())? } else { None };
+    let rules = rules.unwrap_or_else(|| header.rules());
     let algorithm = header.name().into_iter().take_while(|&byte| byte != 0).map(char::from).collect();
     Ok(Info {
         layout: header.version(),
         bytes: sizes.bytes as u64,
         algorithm,
         rules,
+        is_live,
         limiters: sizes.limiters,
         key_slots: sizes.buckets.saturating_mul(WAYS as u64),
         when_full: [WhenFull::Share, WhenFull::Refuse].into_iter().find(|&it| number(it) == when_full),
         time,
         is_current: time.unwrap_or_default().epoch()? == header.epoch(),
     })
+}
+
+/// The rules that lie behind a header, once there are some.
+fn rules_in_force(file: BorrowedFd<'_>) -> Result<Option<Rules>, SharedError> {
+    // Only a copy that was made during a change is not whole.
+    for _ in 0..100 {
+        let bytes: [u8; size_of::<Present>()] = mapping::bytes_from(file, header::BYTES as u64)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        if let Ok((tag, halves)) = Present::of(words.iter().map(|&word| u64::from_ne_bytes(word))).read() {
+            return Ok((tag != 0).then(|| rules::rules(&halves)));
+        }
+    }
+    Err(SharedError::Rules)
 }
 
 /// Removes the name of a region. Processes that have it go on with it; whoever opens that name makes a new one.

@@ -3,7 +3,7 @@
 //! # Invariants
 //! | id | always                                                       | kept by                           |
 //! |----|--------------------------------------------------------------|-----------------------------------|
-//! | I1 | only the thread that set `held` from 0 to 1 reaches the value | the CAS in `lock`, `Guard` unsent |
+//! | I1 | only the thread that set `held` from 0 to 1 reaches the value | the CAS in `try_hold`, `Guard` unsent |
 //!
 //! # Memory order
 //! | id | site            | order   | pairs with | because                                              |
@@ -29,7 +29,7 @@ impl<T> core::fmt::Debug for Lock<T> {
 
 #[cfg(feature = "std")]
 mod system {
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Mutex, PoisonError, TryLockError};
 
     /// A value that one thread at a time may reach.
     pub(crate) struct Lock<T>(Mutex<T>);
@@ -46,6 +46,16 @@ mod system {
 
         pub(crate) fn lock(&self) -> Guard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// `None`: another thread has it. Nobody waits.
+        #[cfg_attr(not(feature = "shared"), allow(dead_code))]
+        pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
         }
 
         pub(crate) fn get_mut(&mut self) -> &mut T {
@@ -118,6 +128,17 @@ mod spin {
             while !self.try_hold() {
                 wait(&backoff);
             }
+            self.guard()
+        }
+
+        /// `None`: another thread has it. Nobody waits.
+        #[cfg_attr(not(any(test, tollgate_loom)), allow(dead_code))]
+        pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+            self.try_hold().then(|| self.guard())
+        }
+
+        /// For who holds it.
+        fn guard(&self) -> Guard<'_, T> {
             self.seen.touch();
             Guard { lock: self, unsent: PhantomData }
         }
@@ -185,6 +206,24 @@ mod tests {
 
     counts_exactly!(system_lock_counts_exactly, super::system::Lock<u64>);
     counts_exactly!(spin_lock_counts_exactly, super::spin::Lock<u64>);
+
+    macro_rules! is_tried {
+        ($name:ident, $lock:ty) => {
+            #[test]
+            fn $name() {
+                let lock = <$lock>::new(1_u64);
+                let held = lock.try_lock().expect("nobody has it");
+                std::thread::scope(|s| {
+                    s.spawn(|| assert!(lock.try_lock().is_none()));
+                });
+                drop(held);
+                assert_eq!(lock.try_lock().as_deref(), Some(&1));
+            }
+        };
+    }
+
+    is_tried!(system_lock_is_tried, super::system::Lock<u64>);
+    is_tried!(spin_lock_is_tried, super::spin::Lock<u64>);
 
     #[test]
     fn a_panic_under_the_lock_does_not_lock_out() {

@@ -36,7 +36,7 @@ pub(crate) fn kill_makers_at_every_write() -> String {
         drop(world.attached());
         0
     };
-    world.restore(&zeros);
+    world.put(&zeros);
     let victim = Victim::new(mailbox, make);
     let (mut writes, mut steps, mut last) = (Vec::new(), 0, world.bytes());
     while victim.step() {
@@ -48,7 +48,7 @@ pub(crate) fn kill_makers_at_every_write() -> String {
         }
     }
     victim.finish();
-    world.restore(&zeros);
+    world.put(&zeros);
     let victim = Victim::new(mailbox, make);
     let path = victim.path();
     victim.finish();
@@ -57,7 +57,7 @@ pub(crate) fn kill_makers_at_every_write() -> String {
 
     for &steps in &writes {
         for is_killed in [true, false] {
-            world.restore(&zeros);
+            world.put(&zeros);
             let victim = Victim::new(mailbox, make);
             assert!(victim.follow(&path, steps));
             let resumed = if is_killed {

@@ -1,7 +1,7 @@
 //! Processes killed and stopped at every instruction, in every order, and at random, while they share limiters.
 //!
 //! `cargo test --profile crash --features shared --test crash -- [PART..] [--long] [--seconds N]`, parts: `kill`, `stop`,
-//! `pairs`, `make`, `system`, `storm`; without any, all. Without `--long` stops and pairs are a sample, another each day.
+//! `pairs`, `make`, `system`, `storm`, `changes`; without any, all. Without `--long` stops and pairs are a sample, another each day.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -18,7 +18,7 @@ struct Options {
     parts: Vec<String>,
     /// All stops and all pairs of instructions.
     long: bool,
-    /// Of the storm.
+    /// Of a storm.
     seconds: u64,
 }
 
@@ -41,7 +41,7 @@ impl Options {
     fn run(&self, part: &str, run: impl FnOnce() -> String) {
         if self.parts.is_empty() || self.parts.iter().any(|it| it == part) {
             let start = Instant::now();
-            trace::pin(part != "storm");
+            trace::pin(!["storm", "changes"].contains(&part));
             let told = run();
             println!("{part}: {told} ({:.1} s)", start.elapsed().as_secs_f32());
         }
@@ -56,4 +56,5 @@ fn main() {
     options.run("make", made::kill_makers_at_every_write);
     options.run("system", made::kill_at_every_system_call);
     options.run("storm", || storm::run(Duration::from_secs(options.seconds)));
+    options.run("changes", || storm::run_with_changes(Duration::from_secs(options.seconds)));
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tollgate::{
-    Config, Decision, Fixed, Gcra, Log, TwoWindow, WhenFull, Window,
+    Config, Decision, Fixed, Gcra, Log, LogConfig, TwoWindow, WhenFull, Window, WindowBuilder, WindowConfig,
     shared::{Region, RegionBuilder, Time},
 };
 
@@ -41,6 +41,10 @@ fn key(key: u64, cost: u64, now: u64) -> Call {
     Call::Key { key, cost, now }
 }
 
+fn change(limit: u64, window: u64, now: u64) -> Call {
+    Call::Change { limit, window, now }
+}
+
 /// Fourteen keys, which are all places of the one bucket.
 fn full(now: u64) -> Vec<Call> {
     (1..=14).map(|n| key(n, 1, now)).collect()
@@ -72,6 +76,29 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
+/// Of regions whose rules may change: changes, and calls that are the first to notice one.
+fn changes() -> Vec<Scenario> {
+    let scenario = |name, before: &[Call], call, others: &[u64]| {
+        let others = others.iter().map(|&key| Some(key)).collect();
+        Scenario { name, before: before.to_vec(), call, others }
+    };
+    let some = [take(3, 1_000), key(1, 4, 1_000)];
+    let once = [take(3, 1_000), key(1, 2, 1_000), change(4, WINDOW, 1_000)];
+    let twice = [take(3, 1_000), key(1, 2, 1_000), change(2, WINDOW, 1_000), change(4, WINDOW, 1_000)];
+    vec![
+        scenario("change: first use", &[], change(2, WINDOW, 1_000), &[1]),
+        scenario("change: lowered", &some, change(2, WINDOW, 1_010), &[1, 2]),
+        scenario("change: raised", &some, change(LIMIT + 1, WINDOW, 1_010), &[1, 2]),
+        scenario("change: a longer window", &some, change(4, 2 * WINDOW, 1_090), &[1]),
+        scenario("change: switched off", &some, change(0, WINDOW, 1_010), &[1]),
+        scenario("change: the second", &once, change(LIMIT, WINDOW, 1_010), &[1]),
+        scenario("change: the third", &twice, change(LIMIT, WINDOW, 1_010), &[1]),
+        scenario("change: noticed, admit", &once, take(1, 1_010), &[1]),
+        scenario("change: noticed, refuse", &twice, take(2, 1_010), &[1]),
+        scenario("change: noticed by a key", &twice, key(1, 2, 1_010), &[2]),
+    ]
+}
+
 fn builder<C: Config>(config: C) -> RegionBuilder<C> {
     Region::builder(config).limiters(1).keys(7).time(Time::Caller).when_full(WhenFull::Refuse)
 }
@@ -79,18 +106,34 @@ fn builder<C: Config>(config: C) -> RegionBuilder<C> {
 fn each(run: &mut impl Run) {
     let window = Duration::from_nanos(WINDOW);
     let log = Log::builder(LIMIT, window);
-    of(builder(log.config().expect("valid")), "log", run);
-    of(builder(log.max_cost(1).config().expect("valid")), "log of single permits", run);
-    of(builder(Window::builder(LIMIT, window).buckets(5).config().expect("valid")), "counter", run);
-    of(builder(Fixed::builder(LIMIT, window).config().expect("valid")), "fixed", run);
-    of(builder(TwoWindow::builder(LIMIT, window).config().expect("valid")), "two-window", run);
-    of(builder(Gcra::builder(LIMIT, window).config().expect("valid")), "gcra", run);
+    of(builder(log.config().expect("valid")), "log", scenarios(), run);
+    of(builder(log.max_cost(1).config().expect("valid")), "log of single permits", scenarios(), run);
+    of(builder(counter().config().expect("valid")), "counter", scenarios(), run);
+    of(builder(Fixed::builder(LIMIT, window).config().expect("valid")), "fixed", scenarios(), run);
+    of(builder(TwoWindow::builder(LIMIT, window).config().expect("valid")), "two-window", scenarios(), run);
+    of(builder(Gcra::builder(LIMIT, window).config().expect("valid")), "gcra", scenarios(), run);
+    of(live_log(), "live log", changes(), run);
+    of(live_counter(), "live counter", changes(), run);
 }
 
-fn of<C: Config>(builder: RegionBuilder<C>, kind: &str, run: &mut impl Run) {
+fn counter() -> WindowBuilder {
+    Window::builder(LIMIT, Duration::from_nanos(WINDOW)).buckets(5)
+}
+
+fn live_log() -> RegionBuilder<LogConfig> {
+    let log = Log::builder(LIMIT, Duration::from_nanos(WINDOW)).capacity(LIMIT + 3);
+    builder(log.config().expect("valid")).live()
+}
+
+fn live_counter() -> RegionBuilder<WindowConfig> {
+    let counter = counter().window_max(Duration::from_nanos(2 * WINDOW));
+    builder(counter.config().expect("valid")).live()
+}
+
+fn of<C: Config>(builder: RegionBuilder<C>, kind: &str, scenarios: Vec<Scenario>, run: &mut impl Run) {
     let world = World::new(builder);
     let zeros = world.bytes();
-    for scenario in scenarios() {
+    for scenario in scenarios {
         world.restore(&zeros);
         for &call in &scenario.before {
             // A cost above what this kind takes is refused, which is a history as well.
@@ -171,13 +214,14 @@ impl Run for Killed {
         world.restore(&start);
         world.take(scenario.call);
         let after = answers();
-
+        world.restore(&start);
         let path = path(world, mailbox, scenario.call);
         let mut last = Vec::new();
         for steps in 0..=path.steps() {
             world.restore(&start);
             let victim = caller(world, mailbox, scenario.call);
-            victim.follow(&path, steps);
+            let is_under_way = victim.follow(&path, steps);
+            assert_eq!(is_under_way, steps < path.steps(), "{}: the same each time", scenario.name);
             victim.kill();
             self.kills += 1;
             let left = world.bytes();
@@ -295,6 +339,8 @@ fn lap(call: Call) -> Vec<Call> {
         let now = call.now() + step * WINDOW / 3;
         match call {
             Call::Take { .. } => vec![take(1, now), take(2, now)],
+            Call::Change { .. } if step % 4 == 2 => vec![take(1, now), change(LIMIT - step % 3, WINDOW, now)],
+            Call::Change { .. } => vec![take(1, now), take(2, now)],
             Call::Key { key: own, .. } => {
                 let mut calls: Vec<_> = (0..14).map(|n| key(100 + n + 14 * (step % 2), 1, now)).collect();
                 calls.extend([key(own, 1, now), key(own, 2, now)]);
@@ -348,6 +394,28 @@ fn pairs() -> Vec<Pair> {
             [key(30, 3, 1_120), key(1, 3, 1_120)],
         ),
         strict("an idle place, one key twice", idle_but_one(), [key(30, 3, 1_120), key(30, 3, 1_120)]),
+    ]
+}
+
+/// Of regions whose rules may change.
+fn pairs_of_changes() -> Vec<Pair> {
+    let pair = |name, before: &[Call], calls| Pair { name, before: before.to_vec(), calls, is_exact: true };
+    let some = [take(3, 1_000), key(1, 4, 1_000)];
+    let lowered = change(2, WINDOW, 1_010);
+    vec![
+        pair("two changes", &some, [lowered, change(4, WINDOW, 1_010)]),
+        pair(
+            "two changes, the second and third",
+            &[change(3, WINDOW, 1_000)],
+            [lowered, change(4, WINDOW, 1_010)],
+        ),
+        pair("a change and a call", &some, [lowered, take(1, 1_010)]),
+        pair("a change and a key", &some, [lowered, key(1, 1, 1_010)]),
+        pair(
+            "two notice a change",
+            &[take(1, 1_000), change(3, WINDOW, 1_000)],
+            [take(2, 1_010), take(1, 1_010)],
+        ),
     ]
 }
 
@@ -408,12 +476,10 @@ impl Pairs {
 pub(crate) fn every_order_of_two(all: bool) -> String {
     let samples = if all { [Sample::ALL; 2] } else { [Sample::of_today(71), Sample::of_today(73)] };
     let mut run = Pairs { samples, schedules: 0 };
-    let window = Duration::from_nanos(WINDOW);
-    let log = Log::builder(LIMIT, window);
-    fn of<C: Config>(builder: RegionBuilder<C>, kind: &str, run: &mut Pairs) {
+    fn of<C: Config>(builder: RegionBuilder<C>, kind: &str, pairs: Vec<Pair>, run: &mut Pairs) {
         let world = World::new(builder);
         let zeros = world.bytes();
-        for pair in pairs() {
+        for pair in pairs {
             world.restore(&zeros);
             for &call in &pair.before {
                 world.take(call);
@@ -421,7 +487,10 @@ pub(crate) fn every_order_of_two(all: bool) -> String {
             run.run(&world, kind, &pair);
         }
     }
-    of(builder(log.config().expect("valid")), "log", &mut run);
-    of(builder(Window::builder(LIMIT, window).buckets(5).config().expect("valid")), "counter", &mut run);
+    let log = Log::builder(LIMIT, Duration::from_nanos(WINDOW)).config().expect("valid");
+    of(builder(log), "log", pairs(), &mut run);
+    of(builder(counter().config().expect("valid")), "counter", pairs(), &mut run);
+    of(live_log(), "live log", pairs_of_changes(), &mut run);
+    of(live_counter(), "live counter", pairs_of_changes(), &mut run);
     format!("{} schedules of two processes, each as one of the two orders", run.schedules)
 }

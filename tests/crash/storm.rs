@@ -9,12 +9,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tollgate::{Algorithm, Log, Nanos, WhenFull, shared::Region};
+use tollgate::{
+    Algorithm, Log, LogConfig, Nanos, Rule, WhenFull,
+    shared::{Region, RegionBuilder},
+};
 
 use crate::trace::{fork, shared_words, wait};
 
 const PROCESSES: usize = 3;
 const LIMIT: u64 = 50;
+/// What the limit is changed to.
+const LIMITS: [u64; 3] = [20, 35, LIMIT];
 const WINDOW: Duration = Duration::from_micros(500);
 /// Keys, for which there are fewer places.
 const KEYS: u64 = 40;
@@ -31,42 +36,63 @@ struct Counts {
     answered: u64,
     admitted: u64,
     keys: u64,
+    changes: u64,
+}
+
+fn builder() -> RegionBuilder<LogConfig> {
+    let log = Log::builder(LIMIT, WINDOW).config().expect("valid");
+    Region::builder(log).limiters(1).keys(14).when_full(WhenFull::Refuse)
+}
+
+/// Kills for so long while nothing changes.
+pub(crate) fn run(time: Duration) -> String {
+    kill_for(time, builder())
+}
+
+/// Kills for so long, in changes of the limit among others: no window has more than the larger limit, and after the last change all
+/// is as it says.
+pub(crate) fn run_with_changes(time: Duration) -> String {
+    kill_for(time, builder().live())
 }
 
 /// Kills for so long, in rounds after which what the processes wrote down is audited.
-pub(crate) fn run(time: Duration) -> String {
+fn kill_for(time: Duration, builder: RegionBuilder<LogConfig>) -> String {
     let journal = shared_words(1 + 2 * JOURNAL as usize);
     let (start, mut seed, mut all) = (Instant::now(), 1, Counts::default());
     while start.elapsed() < time {
-        let round = round(time.saturating_sub(start.elapsed()), journal, &mut seed);
+        let round = round(time.saturating_sub(start.elapsed()), journal, builder, &mut seed);
         all.kills += round.kills;
         all.recorded += round.recorded;
         all.answered += round.answered;
         all.admitted += round.admitted;
         all.keys = all.keys.max(round.keys);
+        all.changes += round.changes;
     }
-    let Counts { kills, recorded, answered, admitted, keys } = all;
+    let Counts { kills, recorded, answered, admitted, keys, changes } = all;
     assert!(admitted > kills / 10 && keys > KEYS / 2, "{admitted} admissions of {keys} keys: hardly any");
     format!(
         "{kills} kills of {PROCESSES} processes: {recorded} recorded, {answered} answered; {admitted} admissions of {keys} keys and a \
-         limiter, none over in any window"
+         limiter, {changes} changes of the limit; none over in any window"
     )
 }
 
 /// Kills for so long, or until all that can be written down is.
-fn round(time: Duration, journal: &'static [AtomicU64], seed: &mut u64) -> Counts {
+fn round(
+    time: Duration,
+    journal: &'static [AtomicU64],
+    builder: RegionBuilder<LogConfig>,
+    seed: &mut u64,
+) -> Counts {
     // The total: a log that never lets go, asked at one time.
     let total = Region::builder(Log::builder(TOTAL, Duration::from_secs(1)).config().expect("valid"));
     let (total, _) = total.limiters(1).memfd("total").expect("memory");
-    let log = Log::builder(LIMIT, WINDOW).config().expect("valid");
-    let builder = Region::builder(log).limiters(1).keys(14).when_full(WhenFull::Refuse);
     let (region, file) = builder.memfd("storm").expect("memory");
     // A count, then two words for each admission: whose and up to when, and from when. What `check` tells is of a moment after
     // the admission, so its time lies between that of the call and that.
     journal.iter().for_each(|word| word.store(0, Relaxed));
 
-    let answered = shared_words(1);
-    let answered = &answered[0];
+    let [answered, changes] = shared_words(2) else { unreachable!("two") };
+    let is_live = region.set_rules(&[Rule::new(LIMIT, WINDOW)]).is_ok();
 
     let work = |seed: u64| {
         let (limiter, keys) = (region.limiter(0).expect("one"), region.keys().expect("some"));
@@ -83,6 +109,11 @@ fn round(time: Duration, journal: &'static [AtomicU64], seed: &mut u64) -> Count
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
+            if is_live && random.is_multiple_of(8) {
+                let limit = LIMITS[(random >> 32) as usize % LIMITS.len()];
+                region.set_rules(&[Rule::new(limit, WINDOW)]).expect("one of these");
+                changes.fetch_add(1, Relaxed);
+            }
             let now = region.now().expect("the system's clock");
             let cost = 1 + random % 3;
             if random.is_multiple_of(4) {
@@ -128,8 +159,17 @@ fn round(time: Duration, journal: &'static [AtomicU64], seed: &mut u64) -> Count
     assert!(answered <= recorded, "{answered} answers and {recorded} recorded");
     assert!(recorded <= answered + kills, "{recorded} recorded, {answered} answers and {kills} killed");
     let (admitted, keys) = audit(&journal[1..]);
-    drop(builder.attach_fd(&file).expect("still a region"));
-    Counts { kills, recorded, answered, admitted, keys }
+    let region = builder.attach_fd(&file).expect("still a region");
+    let changes = changes.load(Relaxed);
+    assert_eq!(changes > kills / 10, is_live, "{changes} changes");
+    for limit in LIMITS.into_iter().filter(|_| is_live) {
+        region.set_rules(&[Rule::new(limit, WINDOW)]).expect("one of these");
+        let later = region.now().expect("the system's clock") + Nanos::from_secs(limit);
+        let takes = |limiter: &dyn Fn() -> bool| (0..2 * LIMIT).filter(|_| limiter()).count() as u64;
+        assert_eq!(takes(&|| region.limiter(0).expect("one").try_acquire_at(1, later)), limit);
+        assert_eq!(takes(&|| region.keys().expect("some").try_acquire_at(b"key", 1, later)), limit);
+    }
+    Counts { kills, recorded, answered, admitted, keys, changes }
 }
 
 /// Admissions, and how many keys had some. No one is over in any window.

@@ -1,12 +1,13 @@
 //! Regions in the tests' own memory, and everything that they can be asked.
 
 use std::{
+    cell::RefCell,
     ptr::NonNull,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use tollgate::{
-    Algorithm, Config, Decision, Nanos,
+    Algorithm, Config, Decision, Nanos, Rule,
     shared::{Region, RegionBuilder},
 };
 
@@ -19,6 +20,8 @@ pub(crate) enum Call {
     Take { cost: u64, now: u64 },
     /// Of a key.
     Key { key: u64, cost: u64, now: u64 },
+    /// Another rule for all; the answers that are asked for speak of limiter 0.
+    Change { limit: u64, window: u64, now: u64 },
 }
 
 /// Whom a call speaks of: limiter 0, or a key.
@@ -28,7 +31,8 @@ pub(crate) type Subject = Option<u64>;
 pub(crate) struct World<C: Config> {
     builder: RegionBuilder<C>,
     words: &'static [AtomicU64],
-    region: Region<C>,
+    /// As whoever came after the last [`restore`](World::restore) has it.
+    region: RefCell<Region<C>>,
 }
 
 // === impl Call ===
@@ -36,19 +40,22 @@ pub(crate) struct World<C: Config> {
 impl Call {
     pub(crate) fn subject(self) -> Subject {
         match self {
-            Self::Take { .. } => None,
+            Self::Take { .. } | Self::Change { .. } => None,
             Self::Key { key, .. } => Some(key),
         }
     }
 
     pub(crate) fn now(self) -> u64 {
-        let (Self::Take { now, .. } | Self::Key { now, .. }) = self;
+        let (Self::Take { now, .. } | Self::Key { now, .. } | Self::Change { now, .. }) = self;
         now
     }
 
+    /// Permits asked for.
     pub(crate) fn cost(self) -> u64 {
-        let (Self::Take { cost, .. } | Self::Key { cost, .. }) = self;
-        cost
+        match self {
+            Self::Take { cost, .. } | Self::Key { cost, .. } => cost,
+            Self::Change { .. } => 0,
+        }
     }
 }
 
@@ -57,7 +64,7 @@ impl Call {
 impl<C: Config> World<C> {
     pub(crate) fn new(builder: RegionBuilder<C>) -> Self {
         let words = shared_words(builder.bytes().expect("small") / 8);
-        let region = place(&builder, words);
+        let region = RefCell::new(place(&builder, words));
         Self { builder, words, region }
     }
 
@@ -65,11 +72,18 @@ impl<C: Config> World<C> {
         self.words.iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// Makes it what it was, or what another is.
-    pub(crate) fn restore(&self, bytes: &[u64]) {
+    /// Makes the memory what it was, or what another is: nobody attaches.
+    pub(crate) fn put(&self, bytes: &[u64]) {
         for (word, &value) in self.words.iter().zip(bytes) {
             word.store(value, Relaxed);
         }
+    }
+
+    /// Makes it what it was, or what another is.
+    pub(crate) fn restore(&self, bytes: &[u64]) {
+        self.put(bytes);
+        // What this process has of the rules in force may be of another history.
+        self.region.replace(self.attached());
     }
 
     /// The region as whoever attaches to it now finds it.
@@ -79,25 +93,29 @@ impl<C: Config> World<C> {
 
     /// Whether a call is admitted.
     pub(crate) fn take(&self, call: Call) -> bool {
-        take(&self.region, call)
+        take(&self.region.borrow(), call)
     }
 
-    /// A call with all figures.
+    /// A call with all figures; those of a change are what limiter 0 has left then.
     pub(crate) fn check(&self, call: Call) -> Decision {
+        let region = self.region.borrow();
         match call {
-            Call::Take { cost, now } => limiter(&self.region).check_at(cost, Nanos::from_nanos(now)),
+            Call::Take { cost, now } => limiter(&region).check_at(cost, Nanos::from_nanos(now)),
             Call::Key { key, cost, now } => {
-                keys(&self.region).check_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+                keys(&region).check_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+            }
+            Call::Change { now, .. } => {
+                take(&region, call);
+                limiter(&region).peek_at(1, Nanos::from_nanos(now))
             }
         }
     }
 
-    fn peek(&self, call: Call) -> Decision {
-        match call {
-            Call::Take { cost, now } => limiter(&self.region).peek_at(cost, Nanos::from_nanos(now)),
-            Call::Key { key, cost, now } => {
-                keys(&self.region).peek_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
-            }
+    fn peek(&self, subject: Subject, cost: u64, now: u64) -> Decision {
+        let (region, now) = (self.region.borrow(), Nanos::from_nanos(now));
+        match subject {
+            None => limiter(&region).peek_at(cost, now),
+            Some(key) => keys(&region).peek_at(&key.to_le_bytes(), cost, now),
         }
     }
 
@@ -110,7 +128,7 @@ impl<C: Config> World<C> {
                     None => Call::Take { cost, now: now + ahead },
                     Some(key) => Call::Key { key, cost, now: now + ahead },
                 };
-                answers.extend([0, 1, 2, 5].map(|cost| self.peek(call(cost))));
+                answers.extend([0, 1, 2, 5].map(|cost| self.peek(subject, cost, now + ahead)));
                 answers.extend([2, 1].map(|cost| self.check(call(cost))));
             }
         }
@@ -118,12 +136,15 @@ impl<C: Config> World<C> {
     }
 }
 
-/// Whether a call is admitted.
+/// Whether a call is admitted, or a change taken.
 pub(crate) fn take<C: Config>(region: &Region<C>, call: Call) -> bool {
     match call {
         Call::Take { cost, now } => limiter(region).try_acquire_at(cost, Nanos::from_nanos(now)),
         Call::Key { key, cost, now } => {
             keys(region).try_acquire_at(&key.to_le_bytes(), cost, Nanos::from_nanos(now))
+        }
+        Call::Change { limit, window, .. } => {
+            region.set_rules(&[Rule { limit, window: Nanos::from_nanos(window) }]).is_ok()
         }
     }
 }

@@ -7,8 +7,8 @@ use std::{
 };
 
 use tollgate::{
-    Algorithm, Config, Fixed, Gcra, Log, Nanos, TwoWindow, WhenFull, Window,
-    shared::{Region, SharedError, Time},
+    Algorithm, Config, Fixed, Gcra, Log, Nanos, Rule, TwoWindow, WhenFull, Window,
+    shared::{ChangingConfig, Region, RegionBuilder, SharedError, Time},
 };
 
 use crate::memory::Shared;
@@ -50,7 +50,7 @@ fn ask<C: Config>(region: &Region<C>, random: &mut Random, calls: u64) {
         let limiter = region.limiter(random.next() % region.limiters()).expect("there are so many");
         let keys = region.keys().expect("there is room for some");
         let key = [random.next() as u8];
-        match random.next() % 8 {
+        match random.next() % 9 {
             0 => drop(limiter.try_acquire_at(cost, now)),
             1 => drop(limiter.check_at(cost, now)),
             2 => drop(limiter.peek_at(cost, now)),
@@ -58,6 +58,9 @@ fn ask<C: Config>(region: &Region<C>, random: &mut Random, calls: u64) {
             4 => drop(keys.try_acquire_at(&key, cost, now)),
             5 => drop(keys.check_at(&key, cost, now)),
             6 => drop(keys.peek_at(&key, cost, now)),
+            7 => drop(region.set_rules(
+                &[Rule::new(cost, WINDOW), Rule { limit: 5, window: now }][..1 + key[0] as usize % 2],
+            )),
             _ => drop(keys.usage_at(&key, 0, now)),
         }
     }
@@ -66,19 +69,27 @@ fn ask<C: Config>(region: &Region<C>, random: &mut Random, calls: u64) {
 /// Hands out the attack on every kind of configuration; it tells whether there was anything to ask.
 fn each(visit: &mut impl FnMut(&mut dyn FnMut(&mut Random, &Shared, Attack) -> bool)) {
     fn of<C: Config>(
+        builder: RegionBuilder<C>,
+        visit: &mut impl FnMut(&mut dyn FnMut(&mut Random, &Shared, Attack) -> bool),
+    ) {
+        visit(&mut |random, memory, attack| attack_on(builder, random, memory, attack));
+    }
+    fn of_both<C: ChangingConfig>(
         config: C,
         visit: &mut impl FnMut(&mut dyn FnMut(&mut Random, &Shared, Attack) -> bool),
     ) {
-        visit(&mut |random, memory, attack| attack_on(config, random, memory, attack));
+        of(Region::builder(config), visit);
+        of(Region::builder(config).live(), visit);
     }
     let log = Log::builder(5, WINDOW);
-    of(log.config().unwrap(), visit);
-    of(log.max_cost(1).config().unwrap(), visit);
-    of(log.rule(7, 2 * WINDOW).config().unwrap(), visit);
-    of(Window::builder(5, WINDOW).buckets(5).config().unwrap(), visit);
-    of(Fixed::builder(5, WINDOW).config().unwrap(), visit);
-    of(TwoWindow::builder(5, WINDOW).config().unwrap(), visit);
-    of(Gcra::builder(5, WINDOW).burst(3).config().unwrap(), visit);
+    of_both(log.config().unwrap(), visit);
+    of_both(log.max_cost(1).config().unwrap(), visit);
+    of_both(log.rule(7, 2 * WINDOW).config().unwrap(), visit);
+    of(Region::builder(Window::builder(5, WINDOW).buckets(5).config().unwrap()), visit);
+    of_both(Window::builder(3, WINDOW).buckets(5).config().unwrap(), visit);
+    of_both(Fixed::builder(5, WINDOW).config().unwrap(), visit);
+    of_both(TwoWindow::builder(5, WINDOW).config().unwrap(), visit);
+    of(Region::builder(Gcra::builder(5, WINDOW).burst(3).config().unwrap()), visit);
 }
 
 /// Sets a flag at the end of its scope.
@@ -100,9 +111,14 @@ enum Attack {
     Meanwhile,
 }
 
-fn attack_on<C: Config>(config: C, random: &mut Random, memory: &Shared, attack: Attack) -> bool {
+fn attack_on<C: Config>(
+    builder: RegionBuilder<C>,
+    random: &mut Random,
+    memory: &Shared,
+    attack: Attack,
+) -> bool {
     let when_full = [WhenFull::Share, WhenFull::Refuse][random.next() as usize % 2];
-    let builder = Region::builder(config).limiters(2).keys(3).time(Time::Caller).when_full(when_full);
+    let builder = builder.limiters(2).keys(3).time(Time::Caller).when_full(when_full);
     let bytes = builder.bytes().unwrap();
     let all = memory.bytes();
     // The region ends where the memory does: a step beyond is a fault.
@@ -132,7 +148,7 @@ fn attack_on<C: Config>(config: C, random: &mut Random, memory: &Shared, attack:
                     ask(&region, random, 200);
                     return true;
                 }
-                Err(SharedError::State { .. }) => {}
+                Err(SharedError::State { .. } | SharedError::Rules) => {}
                 Err(other) => panic!("{other}"),
             }
         }

@@ -352,7 +352,7 @@ fn inspect_tells_what_it_is() {
     let region = Region::builder(config).limiters(2).keys(7).when_full(WhenFull::Refuse).time(Time::Boot);
     let (_region, file) = region.memfd("inspected").unwrap();
     let info = inspect_fd(&file).unwrap();
-    assert_eq!((info.layout, info.algorithm.as_str(), info.limiters, info.key_slots), (1, "window", 2, 14));
+    assert_eq!((info.layout, info.algorithm.as_str(), info.limiters, info.key_slots), (2, "window", 2, 14));
     assert_eq!(info.rules[..], [Rule::new(9, SECOND), Rule::new(20, 3 * SECOND)]);
     assert_eq!((info.when_full, info.time), (Some(WhenFull::Refuse), Some(Time::Boot)));
     assert_eq!((info.bytes, info.is_current), (region.bytes().unwrap() as u64, true));

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod keys;
+mod live;
 mod made;
 mod memory;
 mod processes;

@@ -28,12 +28,12 @@
  * Every algorithm is all of this but those whose description says TAKES A LOCK: they are thread-safe, and neither
  * fork-safe (if another thread was inside) nor async-signal-safe nor lock-free. So are limiters by key (tollgate_keyed_*),
  * but not those of a region (tollgate_shm_keyed_*), which are all of it.
- * tollgate_set_rules and _rate_at take a lock, which nobody else waits for.
+ * tollgate_set_rules and _rate_at take a lock, which nobody else waits for; tollgate_shm_set_rules takes none.
  *
  * From a signal handler:
  *   may be called        try_acquire*, check*, peek*, reserve*, usage_at, get_*, stats: on a limiter that takes no lock, with any flags
- *                        and shards, in any memory; init_in, attach_in; shm_keyed_*, shm_count, shm_size; now_ns (see there);
- *                        size, align, strerror, status_name, and what tells a version.
+ *                        and shards, in any memory; init_in, attach_in; shm_keyed_*, shm_*_rules, shm_count, shm_size; now_ns
+ *                        (see there); size, align, strerror, status_name, and what tells a version.
  *   may not              create, destroy, reset, set_r*, coarse_*, keyed_*, and the other shm_*.
  *   and once before      in each thread whose handlers call, if the library has std and came by dlopen: a call on a limiter with
  *                        TOLLGATE_STATS or shards, outside of any handler. The library keeps a few words for each thread, for which
@@ -224,7 +224,8 @@
 /**
  * `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW`, `_COMPACT`: `tollgate_set_rules` may change the rules; `TOLLGATE_GCRA`:
  * `tollgate_set_rate_at` the rate and the burst. `reserved[1]` says how far:
- * see `tollgate_config_t`. A call copies 6 to 55 words more. By `tollgate_create` alone.
+ * see `tollgate_config_t`. A call copies 6 to 55 words more. By `tollgate_create`; of regions in
+ * `tollgate_shm_config_t`, for `tollgate_shm_set_rules`.
  */
 #define TOLLGATE_LIVE 8
 
@@ -726,7 +727,8 @@ typedef struct tollgate_shm_config_t {
      */
     uint32_t clock;
     /**
-     * A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_ANY_OWNER`.
+     * A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_ANY_OWNER`, `TOLLGATE_LIVE`: the rules may change, by
+     * `tollgate_shm_set_rules`, but for `TOLLGATE_GCRA`.
      */
     uint32_t flags;
     /**
@@ -735,7 +737,8 @@ typedef struct tollgate_shm_config_t {
     uint32_t mode;
     /**
      * What each limiter, and each key, is allowed: `TOLLGATE_LOG`, `_WINDOW`, `_FIXED`, `_TWO_WINDOW` or `_GCRA`, with `clock`,
-     * `shards` and `flags` 0 (but for `TOLLGATE_TEXTBOOK_COVERAGE`). Read by the call alone.
+     * `shards` and `flags` 0 (but for `TOLLGATE_TEXTBOOK_COVERAGE`); `reserved[1]` is for `TOLLGATE_LIVE` here as there.
+     * Read by the call alone.
      */
     const struct tollgate_config_t *limit;
     /**
@@ -773,7 +776,7 @@ typedef struct tollgate_shm_info_t {
      */
     uint32_t clock;
     /**
-     * A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_STALE`.
+     * A sum of `TOLLGATE_REFUSE_WHEN_FULL`, `TOLLGATE_STALE`, `TOLLGATE_LIVE`.
      */
     uint32_t flags;
     /**
@@ -793,7 +796,7 @@ typedef struct tollgate_shm_info_t {
      */
     uint64_t capacity;
     /**
-     * The rules.
+     * The rules in force.
      */
     struct tollgate_rule_t rules[TOLLGATE_MAX_RULES];
     /**
@@ -1530,6 +1533,39 @@ TOLLGATE_NOEXCEPT;
  * The same of the region behind a descriptor. TOLLGATE_E_SYS with `EBADF` for what is no descriptor.
  */
 TOLLGATE_API int tollgate_shm_inspect_fd(int fd, struct tollgate_shm_info_t *out) TOLLGATE_NOEXCEPT;
+
+/**
+ * Replaces the rules of a region that was made with `TOLLGATE_LIVE`, for all its limiters and keys: all of them, by the `count` rules at
+ * `rules`. Any process of the region may do so, any number of them at once; one that dies inside of it leaves the old rules or the
+ * new.
+ *
+ * Permits taken so far stay taken, as far as the rules before still charged them. A call that overlaps this is judged by the old rules or by the
+ * new, whole; one that begins later, in any process, by the new. What may change is said at `tollgate_set_rules`.
+ *
+ * Errors, which change nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.   TOLLGATE_E_INVALID: rules that these limiters
+ * can not get; none, or more than `TOLLGATE_MAX_RULES`.   TOLLGATE_E_UNSUPPORTED: the region was made without `TOLLGATE_LIVE`.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe. It begins again when another change is begun meanwhile, and waits for
+ * nobody; nobody waits for it.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_set_rules(struct tollgate_shm_t *shm,
+                           const struct tollgate_rule_t *rules,
+                           uint32_t count)
+TOLLGATE_NOEXCEPT;
+
+/**
+ * Tells the rules in force: writes them to `rules`, which has room for `TOLLGATE_MAX_RULES`, and their number to `*count`.
+ *
+ * Errors, which write nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of any pointer.
+ *
+ * Thread-safe, process-safe, fork-safe, async-signal-safe, lock-free.   Allocates, blocks: never.   Since ABI 0.
+ */
+TOLLGATE_API
+int tollgate_shm_get_rules(const struct tollgate_shm_t *shm,
+                           struct tollgate_rule_t *rules,
+                           uint32_t *count)
+TOLLGATE_NOEXCEPT;
 
 /**
  * How many limiters by index there are; 0 for NULL.

@@ -558,6 +558,23 @@ public:
     int error() const noexcept { return error_; }
     tollgate_shm_t *raw() const noexcept { return raw_; }
 
+    /* Replaces the rules of all limiters and keys, of a region that is live; returns a status. */
+    int set_rules(const tollgate_rule_t *rules, std::uint32_t count) const noexcept {
+        return tollgate_shm_set_rules(raw_, rules, count);
+    }
+
+    /* The same with one rule. */
+    template <class Rep, class Period>
+    int set_rule(std::uint64_t limit, std::chrono::duration<Rep, Period> window) const noexcept {
+        const tollgate_rule_t rule = {limit, detail::to_ns(window)};
+        return set_rules(&rule, 1);
+    }
+
+    /* The rules in force, of which there is room for TOLLGATE_MAX_RULES; returns a status. */
+    int get_rules(tollgate_rule_t *rules, std::uint32_t &count) const noexcept {
+        return tollgate_shm_get_rules(raw_, rules, &count);
+    }
+
     /* Limiters by index. */
     std::uint64_t count() const noexcept { return tollgate_shm_count(raw_); }
 

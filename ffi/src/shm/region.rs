@@ -7,8 +7,8 @@ use std::{
 };
 
 use tollgate::{
-    Config, Decision, Nanos, Placed, Rule, WhenFull,
-    shared::{Field, Info, Region, RegionBuilder, SharedError, Time},
+    Config, Decision, Nanos, Rule, Rules, WhenFull,
+    shared::{Field, Info, Member, Region, RegionBuilder, SharedError, Time},
 };
 
 use super::{
@@ -18,8 +18,8 @@ use super::{
 use crate::{
     clock::{self, TOLLGATE_CLOCK_BOOTTIME, TOLLGATE_CLOCK_CALLER, TOLLGATE_CLOCK_MONOTONIC},
     config::{
-        self, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LOG, TOLLGATE_TWO_WINDOW, TOLLGATE_WINDOW,
-        tollgate_config_t, tollgate_rule_t,
+        self, Life, TOLLGATE_FIXED, TOLLGATE_GCRA, TOLLGATE_LIVE, TOLLGATE_LOG, TOLLGATE_TWO_WINDOW,
+        TOLLGATE_WINDOW, tollgate_config_t, tollgate_rule_t,
     },
     handle::Handle,
     keyed::TOLLGATE_REFUSE_WHEN_FULL,
@@ -46,6 +46,12 @@ pub(super) trait AnyRegion: Send + Sync {
     /// The region stays where it is, and the limiter is not used any more when it is dropped.
     unsafe fn limiter(&self, index: u64, limit: &tollgate_config_t) -> Result<Handle, tollgate_status>;
 
+    /// The rules in force.
+    fn rules(&self) -> Rules;
+
+    /// Replaces them.
+    fn set_rules(&self, rules: &[Rule]) -> Result<(), SharedError>;
+
     /// Takes permits of a key; false without keys.
     fn key_acquires(&self, key: &[u8], cost: u64, now: Nanos) -> bool;
 
@@ -65,6 +71,7 @@ pub(super) trait AnyRegion: Send + Sync {
 /// What a caller asks for, checked.
 pub(super) struct Plan {
     limit: tollgate_config_t,
+    is_live: bool,
     limiters: u64,
     keys: u64,
     when_full: WhenFull,
@@ -148,9 +155,17 @@ impl<C: Config + Named> AnyRegion for Region<C> {
 
     unsafe fn limiter(&self, index: u64, limit: &tollgate_config_t) -> Result<Handle, tollgate_status> {
         // SAFETY: contract of `tollgate_reset`: it has the limiter alone.
-        let placed = unsafe { self.placed(index) }.ok_or(TOLLGATE_E_INVALID)?;
+        let member = unsafe { self.member(index) }.ok_or(TOLLGATE_E_INVALID)?;
         // SAFETY: contract of `transmute`: the same type; and not used for longer, by that of this function.
-        make_far(limit, unsafe { core::mem::transmute::<Placed<'_, C>, Placed<'static, C>>(placed) })
+        make_far(limit, unsafe { core::mem::transmute::<Member<'_, C>, Member<'static, C>>(member) })
+    }
+
+    fn rules(&self) -> Rules {
+        self.rules()
+    }
+
+    fn set_rules(&self, rules: &[Rule]) -> Result<(), SharedError> {
+        self.set_rules(rules)
     }
 
     fn key_acquires(&self, key: &[u8], cost: u64, now: Nanos) -> bool {
@@ -181,7 +196,7 @@ impl Plan {
     /// # Safety
     /// The limit can be read, as `life::read` says.
     pub(super) unsafe fn new(config: &tollgate_shm_config_t) -> Result<Self, tollgate_status> {
-        let flags = TOLLGATE_REFUSE_WHEN_FULL | TOLLGATE_ANY_OWNER;
+        let flags = TOLLGATE_REFUSE_WHEN_FULL | TOLLGATE_ANY_OWNER | TOLLGATE_LIVE;
         if config.flags & !flags != 0 || config.mode & !0o777 != 0 || config.reserved != [0; 4] {
             return Err(TOLLGATE_E_INVALID);
         }
@@ -191,6 +206,7 @@ impl Plan {
         let refuses = config.flags & TOLLGATE_REFUSE_WHEN_FULL != 0;
         Ok(Self {
             limit: tollgate_config_t { clock: config.clock, ..limit },
+            is_live: config.flags & TOLLGATE_LIVE != 0,
             limiters: config.limiters,
             keys: config.keys,
             when_full: if refuses { WhenFull::Refuse } else { WhenFull::Share },
@@ -217,7 +233,13 @@ impl Plan {
 
     /// Asks the builder of the core.
     fn with<R>(&self, ask: impl FnOnce(&dyn AnyBuilder) -> R) -> Result<R, tollgate_status> {
-        Ok(match self.limit.plan()? {
+        let live = if self.is_live { TOLLGATE_LIVE } else { 0 };
+        let limit = tollgate_config_t { flags: self.limit.flags | live, ..self.limit };
+        Ok(match limit.plan()? {
+            config::Plan::Live(Life::Log(log)) => ask(&self.builder(log.config()?).live()),
+            config::Plan::Live(Life::Window(window)) => ask(&self.builder(window.config()?).live()),
+            config::Plan::Live(Life::Fixed(fixed)) => ask(&self.builder(fixed.config()?).live()),
+            config::Plan::Live(Life::TwoWindow(two)) => ask(&self.builder(two.config()?).live()),
             config::Plan::Log(config) => ask(&self.builder(config)),
             config::Plan::Window(config) => ask(&self.builder(config)),
             config::Plan::Fixed(config) => ask(&self.builder(config)),
@@ -289,6 +311,7 @@ pub(super) fn told(info: &Info) -> tollgate_shm_info_t {
         algorithm: ALGORITHMS.iter().find(|it| it.0 == info.algorithm).map_or(0, |it| it.1),
         clock: TIMES.iter().find(|it| Some(it.1) == info.time).map_or(0, |it| it.0),
         flags: flag(info.when_full == Some(WhenFull::Refuse), TOLLGATE_REFUSE_WHEN_FULL)
+            | flag(info.is_live, TOLLGATE_LIVE)
             | flag(!info.is_current, TOLLGATE_STALE),
         rule_count: info.rules.len() as u32,
         bytes: info.bytes,
@@ -307,6 +330,7 @@ impl From<SharedError> for tollgate_status {
             SharedError::Memory(tollgate::PlaceError::Unaligned { .. }) => TOLLGATE_E_ALIGN,
             SharedError::Memory(_) | SharedError::Size { .. } => TOLLGATE_E_SIZE,
             SharedError::NotReady => TOLLGATE_E_NOT_READY,
+            SharedError::NotLive => TOLLGATE_E_UNSUPPORTED,
             SharedError::Magic { .. } => TOLLGATE_E_MAGIC,
             SharedError::Layout { .. } | SharedError::Differs { field: Field::Layout, .. } => {
                 TOLLGATE_E_LAYOUT

@@ -266,7 +266,7 @@ static void foreign(void) {
 
     info.struct_size = told.struct_size = sizeof info;
     GIVES(TOLLGATE_OK, tollgate_shm_inspect(path, &info));
-    EXPECT(info.struct_size == sizeof info && info.layout_version == 1 && info.algorithm == TOLLGATE_LOG &&
+    EXPECT(info.struct_size == sizeof info && info.layout_version == 2 && info.algorithm == TOLLGATE_LOG &&
            info.clock == TOLLGATE_CLOCK_MONOTONIC && info.flags == 0 && info.rule_count == 1 && info.bytes == size &&
            info.limiters == 3 && info.capacity == 42 && info.rules[0].limit == 5 && info.rules[0].window_ns == SECOND &&
            info.rules[1].limit == 0 && info.reserved[3] == 0);

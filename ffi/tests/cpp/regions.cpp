@@ -69,5 +69,15 @@ int main() {
     EXPECT(!shm::place(memory, of.size(), of).try_acquire_at("carol", 1, now));
     EXPECT(shm::place(memory, 1, of).error() == TOLLGATE_E_SIZE);
     std::free(memory);
+
+    auto may_change = of;
+    may_change.flags(TOLLGATE_LIVE);
+    tollgate_rule_t rules[TOLLGATE_MAX_RULES];
+    std::uint32_t count = 0;
+    const auto live = shm::create_memfd("live", may_change, fd), other = shm::open_fd(fd, may_change);
+    EXPECT(close(fd) == 0 && live.try_acquire_at("dave", 2, now) && other.set_rule(3, seconds(2)) == TOLLGATE_OK);
+    EXPECT(live.try_acquire_at("dave", 1, now) && !live.try_acquire_at("dave", 1, now));
+    EXPECT(live.get_rules(rules, count) == TOLLGATE_OK && count == 1 && rules[0].limit == 3);
+    EXPECT(live.set_rules(rules, 0) == TOLLGATE_E_INVALID && nameless.set_rules(rules, 1) == TOLLGATE_E_UNSUPPORTED);
     return 0;
 }

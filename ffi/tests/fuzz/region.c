@@ -42,6 +42,10 @@ static tollgate_shm_config_t take_region(struct input *input) {
     static const uint64_t keys[] = {0, 1, 7, 8}; /* none, one bucket, two */
     tollgate_shm_config_t config = TOLLGATE_SHM_CONFIG_INIT(TOLLGATE_CLOCK_CALLER, &limit, room & 3, keys[room >> 2 & 3]);
     config.flags = kind & 64 ? TOLLGATE_REFUSE_WHEN_FULL : 0;
+    if (room & 16 && any.algorithm != TOLLGATE_GCRA) {
+        config.flags |= TOLLGATE_LIVE;
+        limit.reserved[1] = any.algorithm == TOLLGATE_LOG && room & 32 ? any.rules[0].limit + 3 : 0;
+    }
     return config;
 }
 
@@ -124,6 +128,14 @@ static void ask(tollgate_shm_t *shm, tollgate_limiter_t *limiter, uint8_t what, 
     case 8:
         CHECK(tollgate_shm_keyed_len(shm) <= tollgate_shm_keyed_capacity(shm));
         break;
+    case 9: {
+        tollgate_rule_t rules[TOLLGATE_MAX_RULES] = {{n, 1 + key}, {key, now}};
+        uint32_t count = 0;
+        known(tollgate_shm_set_rules(shm, rules, what >> 4 & 3));
+        known(tollgate_shm_get_rules(shm, rules, &count));
+        CHECK(count >= 1 && count <= TOLLGATE_MAX_RULES);
+        break;
+    }
     default:
         tollgate_shm_keyed_try_acquire_at(shm, &key, 1, n, now);
     }

@@ -107,6 +107,7 @@ fn regions_give_every_status() {
         }
         compile_and_run("regions", Link::Shared, &[]);
         compile_and_run("shm_processes", Link::Static, &[]);
+        compile_and_run("shm_live", Link::Static, &[]);
     }
 }
 

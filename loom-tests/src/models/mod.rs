@@ -8,6 +8,8 @@ mod layers;
 mod live;
 mod locked;
 mod log;
+#[cfg(tollgate_loom)]
+mod publication;
 mod shards;
 #[cfg(tollgate_loom)]
 mod shared;
@@ -56,6 +58,8 @@ pub fn all() -> Vec<Model> {
     shards::add(&mut models);
     #[cfg(tollgate_loom)]
     shared::add(&mut models);
+    #[cfg(tollgate_loom)]
+    publication::add(&mut models);
     live::add(&mut models);
     clock::add(&mut models);
     models
