@@ -158,7 +158,7 @@ pub(crate) enum Life {
     TwoWindow(TwoWindowBuilder),
     #[cfg(feature = "heap")]
     Gcra(GcraBuilder),
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "heap", feature = "std"))]
     Compact(CompactBuilder),
 }
 
@@ -293,7 +293,7 @@ impl tollgate_config_t {
             (TOLLGATE_TWO_WINDOW, false) => Life::TwoWindow(self.two_window()),
             #[cfg(feature = "heap")]
             (TOLLGATE_GCRA, false) => Life::Gcra(self.gcra()),
-            #[cfg(feature = "std")]
+            #[cfg(all(feature = "heap", feature = "std"))]
             (TOLLGATE_COMPACT, false) => Life::Compact(self.compact()?),
             _ => return Err(TOLLGATE_E_UNSUPPORTED),
         }))
