@@ -480,7 +480,7 @@ impl<C: Config> RegionBuilder<C> {
     /// Bytes of the region.
     ///
     /// # Errors
-    /// No memory is that large.
+    /// No memory is that large, or rules that are not among those that [`live`](Self::live) allows.
     pub fn bytes(&self) -> Result<usize, SharedError> {
         Ok(self.sizes()?.bytes)
     }
@@ -624,7 +624,7 @@ impl<C: Config> RegionBuilder<C> {
 
     fn sizes(&self) -> Result<Sizes, SharedError> {
         let too_large = SharedError::Config(ConfigError::Memory { bytes: usize::MAX });
-        Sizes::new(&self.config, self.limiters, self.keys, self.live.is_some()).ok_or(too_large)
+        Sizes::new(&self.first()?, self.limiters, self.keys, self.live.is_some()).ok_or(too_large)
     }
 
     fn plan(&self, sizes: Sizes) -> Result<Plan, SharedError> {

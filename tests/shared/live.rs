@@ -137,7 +137,9 @@ fn what_can_not_change_is_told() {
         panic!("no limit is that large")
     };
     let counter = Window::builder(most, MINUTE).config().unwrap();
-    let error = Region::builder(counter).limiters(1).live().memfd("half").map(|_| ()).unwrap_err();
+    let half = Region::builder(counter).limiters(1).live();
+    let error = half.memfd("half").map(|_| ()).unwrap_err();
+    assert_eq!(half.bytes(), Err(error));
     assert!(matches!(error, SharedError::Config(ConfigError::Limit { got, .. }) if got == most), "{error}");
 }
 

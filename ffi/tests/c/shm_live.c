@@ -119,6 +119,12 @@ static void every_status(void) {
     limit.algorithm = TOLLGATE_WINDOW; /* which needs half of its range for changes */
     limit.rules[0].limit = UINT64_MAX;
     GIVES(TOLLGATE_E_INVALID, tollgate_shm_create_memfd("live", &config, &fd, &other));
+    limit.rules[0].limit = 1;
+    while (tollgate_shm_size(&frozen, &size) == TOLLGATE_OK) limit.rules[0].limit *= 2;
+    limit.rules[0].limit /= 2; /* too much for changes alone */
+    GIVES(TOLLGATE_OK, tollgate_shm_size(&frozen, &size));
+    GIVES(TOLLGATE_E_INVALID, tollgate_shm_size(&config, &size));
+    GIVES(TOLLGATE_E_INVALID, tollgate_shm_create_memfd("live", &config, &fd, &other));
     EXPECT(other == NULL);
 }
 

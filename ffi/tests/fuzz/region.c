@@ -7,6 +7,7 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -80,17 +81,21 @@ static void change(struct input *input, unsigned char *memory, size_t from, size
     }
 }
 
-/* Where a call is left that waits. */
+/* Where a call is left that waits, and by whom: the signal may come to a thread of the fuzzer's. */
 static sigjmp_buf late;
+static pthread_t caller;
 
 static void on_late(int number) {
-    (void)number;
-    siglongjmp(late, 1);
+    if (pthread_equal(pthread_self(), caller)) {
+        siglongjmp(late, 1);
+    }
+    pthread_kill(caller, number);
 }
 
 /* Has the program leave what it is in after so much time of the processor; 0: never. */
 static void leave_after(suseconds_t micros) {
     struct itimerval span = {{0, 0}, {0, micros}};
+    caller = pthread_self();
     CHECK(signal(SIGVTALRM, on_late) != SIG_ERR);
     CHECK(setitimer(ITIMER_VIRTUAL, &span, NULL) == 0);
 }
