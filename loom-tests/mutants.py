@@ -472,6 +472,8 @@ MUTANTS = [
     ("followed: the copy is not replaced by what it was derived from", "shared rules", FOLLOWED, [(
         "self.copy.try_replace(&Tagged { tag: tag.into(), settings });",
         "self.copy.try_replace(&Tagged { tag: tag.into(), settings: copy.settings });")], DIES),
+    ("followed: a copy has a later tag than its rules", "shared rules", FOLLOWED, [(
+        "&Tagged { tag: tag.into(), settings }", "&Tagged { tag: present.present().into(), settings }")], DIES),
     ("followed: the tag is not looked at", "shared rules", FOLLOWED, [(
         "if copy.tag == u64::from(tag) {", "if copy.tag == u64::from(tag) || true {")], DIES),
     # --- permits given back

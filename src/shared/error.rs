@@ -129,7 +129,7 @@ impl fmt::Display for SharedError {
                 write!(f, "{}: {got:#x}, not {expected:#x}", field.name())
             }
             Self::State { index } => write!(f, "state {index} holds what no calls leave behind"),
-            Self::Rules => write!(f, "the rules in force are none of this configuration"),
+            Self::Rules => write!(f, "the rules in force are not whole, or none of this configuration"),
             Self::NotLive => write!(f, "the rules of this region do not change"),
             Self::Permission { owner, mode } => {
                 write!(f, "a file of user {owner} with mode {mode:o} is not trusted")

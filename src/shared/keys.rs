@@ -23,9 +23,11 @@ use crate::{Config, Decision, Denied, Nanos, Quota, Reason, WhenFull};
 ///
 /// # Guarantees
 /// Each key is limited as its algorithm says, for all processes, whichever keys come and go, and whoever dies. An
-/// admission is forgotten only when it has left the window (of the rules in force by then, in a live region). Two exceptions, both to the strict side: a call with an older
-/// time than that at which a place of its bucket was last taken over is judged at that time; and a call that is under way
-/// while its key loses its place looks its key up again, and stays charged to the key that took the place.
+/// admission is forgotten only when it has left the window (of the rules in force by then, in a live region). Three exceptions, all to
+/// the strict side: a call with an older time than that at which a place of its bucket was last taken over is judged at that
+/// time; a call that is under way while its key loses its place looks its key up again, and stays charged to the key that took the
+/// place; and in a live region, when a window is lengthened or a longer rule added, a key is also charged, for up to that window,
+/// for what the keys before it took of its place, as is a call that overlaps a shortening.
 ///
 /// A key is told from others by 48 bits of a 128-bit keyed hash, and by its bucket by others of them: two keys that are in use
 /// share a limiter with a probability of 13 in 2^48 for each key, 3 in 10^8 for any two of a million. The secret of the hash lies in the region:
@@ -38,8 +40,8 @@ pub struct Keys<'a, C: Config> {
 }
 
 /// What lies in one bucket.
-struct Histories<'a, C> {
-    config: &'a C,
+struct Histories<'a, C: Config> {
+    region: &'a Region<C>,
     first: NonNull<u8>,
     stride: usize,
 }
@@ -86,7 +88,7 @@ impl<'a, C: Config> Keys<'a, C> {
         self.region.ask(|config| {
             // SAFETY: I1, I3 of `shared`.
             let peek = |state, now| unsafe { config.peek_at(state, cost, now) };
-            let (bucket, tag, ways) = self.bucket(config, key);
+            let (bucket, tag, ways) = self.bucket(key);
             if let Some(decision) = bucket.look(tag, now, |way, now| peek(ways.state(way), now)) {
                 return decision;
             }
@@ -107,7 +109,7 @@ impl<'a, C: Config> Keys<'a, C> {
         self.region.ask(|config| {
             // SAFETY: I1, I3 of `shared`.
             let usage = |state, now| unsafe { config.usage_at(state, rule, now) };
-            let (bucket, tag, ways) = self.bucket(config, key);
+            let (bucket, tag, ways) = self.bucket(key);
             let found = bucket.look(tag, now, |way, now| usage(ways.state(way), now));
             found.unwrap_or_else(|| usage(self.blank(), now))
         })
@@ -137,7 +139,7 @@ impl<'a, C: Config> Keys<'a, C> {
         now: Nanos,
         ask: impl Fn(NonNull<u8>, Nanos) -> (R, bool),
     ) -> Result<R, Nanos> {
-        let (bucket, tag, ways) = self.bucket(config, key);
+        let (bucket, tag, ways) = self.bucket(key);
         if !is_ordinary(config, cost, now) {
             // It stores nothing, so it only looks.
             let found = bucket.look(tag, now, |way, now| ask(ways.state(way), now).0);
@@ -150,14 +152,15 @@ impl<'a, C: Config> Keys<'a, C> {
     }
 
     /// Where a key belongs.
-    fn bucket<'c>(&self, config: &'c C, key: &[u8]) -> (&'a Bucket, Tag, Histories<'c, C>) {
-        let [first, second] = self.region.secret();
+    fn bucket(&self, key: &[u8]) -> (&'a Bucket, Tag, Histories<'a, C>) {
+        let region = self.region;
+        let [first, second] = region.secret();
         let hash = SipHasher13::new_with_keys(first, second).hash(key);
-        let buckets = self.region.buckets();
+        let buckets = region.buckets();
         // The upper half of the product: below `buckets`.
         let index = ((u128::from(hash.h1) * u128::from(buckets)) >> 64) as u64;
-        let (bucket, first) = self.region.bucket(index);
-        (bucket, Tag::new(hash.h2), Histories { config, first, stride: self.region.stride() })
+        let (bucket, first) = region.bucket(index);
+        (bucket, Tag::new(hash.h2), Histories { region, first, stride: region.stride() })
     }
 
     /// A state that is never written.
@@ -185,7 +188,7 @@ fn full<C: Config>(config: &C, now: Nanos, retry_after: Nanos) -> Decision {
 
 // === impl Histories ===
 
-impl<C> Histories<'_, C> {
+impl<C: Config> Histories<'_, C> {
     fn state(&self, way: usize) -> NonNull<u8> {
         debug_assert!(way < WAYS, "I1 of `shared`");
         // SAFETY: I1 of `shared`: the states of a bucket lie one behind the other.
@@ -198,7 +201,39 @@ impl<C: Config> Ways for Histories<'_, C> {
         if !now.in_range() {
             return NEVER; // A floor that nobody of us has raised.
         }
-        // SAFETY: I1, I3 of `shared`.
-        unsafe { self.config.idle_after(self.state(way), now) }
+        // Not by the rules of the call: what newer ones charge at this time, a late call would forget.
+        self.region.ask(|config| {
+            // SAFETY: I1, I3 of `shared`.
+            unsafe { config.idle_after(self.state(way), now) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::{Log, Rule, shared::Time};
+
+    /// A call that has its rules from before a lengthening, and goes on long after it: what both the old rules, then, and
+    /// the new ones charge is not forgotten.
+    #[test]
+    fn a_late_call_takes_no_place_that_newer_rules_charge() {
+        let at = Nanos::from_secs;
+        let config = Log::builder(3, Duration::from_secs(60)).capacity(10).config().unwrap();
+        let builder = Region::builder(config).keys(7).time(Time::Caller).when_full(WhenFull::Refuse).live();
+        let (region, _file) = builder.memfd("late").unwrap();
+        let keys = region.keys().unwrap();
+        let take = |n: u64, cost, now| keys.try_acquire_at(&n.to_le_bytes(), cost, at(now));
+        assert!(take(0, 1, 1) && (1..13).all(|n| take(n, 3, 20)) && take(13, 1, 1));
+        let late = region.ask(|old| {
+            region.set_rules(&[Rule::new(3, Duration::from_secs(600))]).unwrap();
+            assert!(!take(1, 1, 70), "charged by the old rules until 80, by the new until 620");
+            assert!(take(101, 1, 601), "the first place is idle by the new rules: the floor is 601");
+            keys.take(old, &100_u64.to_le_bytes(), 1, at(69), |_, _| ((), true))
+        });
+        assert_eq!(late, Ok(()), "the last place is idle too");
+        assert!((1..13).all(|n| !take(n, 1, 602)), "and no other");
     }
 }

@@ -28,8 +28,10 @@
 //! new.
 //!
 //! Use so far is kept, as far as the rules before it still charged it: when a window is lengthened, what had left it already may be
-//! forgotten, and is for a key whose place was taken over. Places are taken over by the rules of the call that takes them. Otherwise
-//! it is as [`Live`](crate::Live) says, which rules may come among it.
+//! forgotten, and is for a key whose place was taken over. Who took it over is then charged for that, for up to the longer window: the
+//! place was free under the rules before, and what lies in it stays. That is never over a limit, and a key may be refused for what
+//! another took. A region made from the start with the longer window, its limit as high as the capacity, keeps places for as
+//! long as that, and has no such case. Otherwise it is as [`Live`](crate::Live) says, which rules may come among it.
 //!
 //! The region holds rules, and nothing derived from them: a process checks what it reads like rules from a caller, by its own configuration.
 //! Those that it does not take, which only somebody hostile publishes, leave it with the ones it had; at an attachment they are an error.
@@ -54,7 +56,7 @@
 //! # Invariants
 //! | id | always                                                                        | kept by                     |
 //! |----|-------------------------------------------------------------------------------|-----------------------------|
-//! | I1 | the memory of a region is as long as its sizes say, aligned, for its life         | `Region::adopt`             |
+//! | I1 | the memory of a region is as long as its sizes say, aligned, for its life         | `made`, `attach_fd`; callers of `place` |
 //! | I2 | what lies in it is read and written as atomic words alone                         | `Config`, `Bucket`, `header`, `Publication` |
 //! | I3 | at each state, zeros once, calls of configurations write alone that are equal but for rules; or it was looked at | `header.rs`, `accepts`, `WithRules` |
 //!

@@ -1,6 +1,8 @@
 //! What lies in a region, for the model checker: one bucket, with limiters in place of states; a published value; a limiter
 //! under rules that are published.
 
+use alloc::{boxed::Box, vec::Vec};
+
 use super::{
     publication::Publication,
     rules::{self, Follower, Present},
@@ -66,11 +68,11 @@ impl OneValue {
     }
 }
 
-/// A limiter under rules that are published, and two processes that follow them.
+/// A limiter under rules that are published, and two processes that follow them. The checker's stacks are small: most of it is elsewhere.
 pub struct OneRuled<A: ByRules> {
-    present: Present,
+    present: Box<Present>,
     algorithm: A,
-    processes: [Follower<A::Settings>; 2],
+    processes: Vec<Follower<A::Settings>>,
 }
 
 impl<A: ByRules> OneRuled<A> {
@@ -80,8 +82,8 @@ impl<A: ByRules> OneRuled<A> {
     /// As [`Live::new`](crate::Live::new).
     pub fn new(algorithm: A) -> Result<Self, ConfigError> {
         let first = algorithm.first()?;
-        let processes = core::array::from_fn(|_| Follower::new(first, A::with_rules));
-        Ok(Self { present: Present::default(), algorithm, processes })
+        let processes = (0..2).map(|_| Follower::new(first, A::with_rules)).collect();
+        Ok(Self { present: Box::default(), algorithm, processes })
     }
 
     /// Replaces the rules, as a region does.

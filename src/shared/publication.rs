@@ -46,8 +46,9 @@
 //! | O5 | state, CAS that publishes | Release | O1         | publishes the words                                                |
 //!
 //! # Progress
-//! Reading is lock-free: it starts over when another change has come into force meanwhile. Changing is obstruction-free: two writers that begin
-//! again and again can hold each other up, which they do less and less; one that stops or dies holds up nobody. No bits make a
+//! Reading is lock-free: it starts over when another change has come into force meanwhile. Changing is obstruction-free: writers that begin
+//! again and again can hold one another up. They wait between attempts, longer each time, up to 64 pauses of the processor: no more, so
+//! many at once may take many attempts. One that stops or dies holds up nobody. No bits make a
 //! reader or a writer go round for ever, if they stay as they are.
 
 use crate::sync::{Acquire, Relaxed, Release, Retries, Word, word};

@@ -182,7 +182,8 @@ impl<C: Config> Region<C> {
     /// Replaces the rules of a region that was made [`live`](RegionBuilder::live), for all its limiters and keys: all of
     /// them, by these.
     ///
-    /// Use so far is kept, as far as the rules before still charged it. A call that overlaps the change is judged by the old rules
+    /// Use so far is kept, as far as the rules before still charged it; a longer window may charge a key for what the keys before it took
+    /// of its place ([`Keys`]). A call that overlaps the change is judged by the old rules
     /// or by the new, whole; whatever call begins later, in any process, by the new. Any number of processes may do this at once,
     /// and each may die inside of it: then the rules are the old or the new.
     ///
@@ -665,7 +666,8 @@ fn words<'a>(memory: NonNull<u8>) -> &'a [Word<u64>; header::BYTES / 8] {
 /// Tells what region is in a file, of whatever configuration. It writes nothing.
 ///
 /// # Errors
-/// Those of the system; what is no file; anything but a region of this layout.
+/// Those of the system; what is no file; anything but a region of this layout; [`SharedError::Rules`] when no copy of a live
+/// region's rules is whole, of a hundred.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Info, SharedError> {
     inspect_fd(mapping::readable(path.as_ref())?)
 }
@@ -699,7 +701,7 @@ pub fn inspect_fd(file: impl AsFd) -> Result<Info, SharedError> {
 
 /// The rules that lie behind a header, once there are some.
 fn rules_in_force(file: BorrowedFd<'_>) -> Result<Option<Rules>, SharedError> {
-    // Only a copy that was made during a change is not whole.
+    // A copy that was made during a change may not be whole.
     for _ in 0..100 {
         let bytes: [u8; size_of::<Present>()] = mapping::bytes_from(file, header::BYTES as u64)?;
         let (words, _) = bytes.as_chunks::<8>();

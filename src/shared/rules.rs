@@ -15,7 +15,7 @@
 //!
 //! # Progress
 //! Calls wait for nobody: who finds another thread refreshing the copy uses settings on its own stack. That goes on in a child that was forked
-//! at that moment, where that thread is not: its calls derive settings each time, after the next change.
+//! during a refresh, where that thread is not: its calls derive settings each time, from the present change on.
 
 use bytemuck::NoUninit;
 

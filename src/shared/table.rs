@@ -49,7 +49,9 @@
 //! | O3 | other turn CASes     | Release | O1, O2     | publish what their callers saw and did                             |
 //! | O4 | way, load            | Acquire | O5         | whoever finds its key sees the floor of the turn that gave it      |
 //! | O5 | way, CAS             | Release | O4         | as O4                                                             |
-//! | O6 | floor, load and CAS  | Relaxed | none       | published by the claim, seen after O1 or O4                        |
+//! | O6 | floor, other loads   | Relaxed | none       | published by the claim, seen after O1 or O4                        |
+//! | O7 | floor, load of a decision | Acquire | O8    | the history is asked by the rules that who raised it asked by, or by later ones |
+//! | O8 | floor, CAS           | Release | O7         | as O7                                                             |
 //!
 //! # Progress
 //! Lock-free: a caller starts over only when the turn moved, which is when a key got a way, or somebody was admitted.
@@ -92,7 +94,8 @@ pub(super) struct Bucket {
 
 /// How one bucket reaches its histories.
 pub(super) trait Ways {
-    /// How long after `now` nothing is charged to the history of a way if nobody comes: zero if it is idle.
+    /// How long after `now` nothing is charged to the history of a way if nobody comes: zero if it is idle. Where rules change, by
+    /// those in force.
     fn idle_after(&self, way: usize, now: Nanos) -> Nanos;
 }
 
@@ -307,7 +310,8 @@ impl Bucket {
     /// Decides a claim, whosever it is.
     fn finish(&self, claim: Turn, ways: &impl Ways) {
         let is_free = self.ways.get(claim.way()).is_some_and(|way| {
-            way.load(Acquire).is_nobodys() || ways.idle_after(claim.way(), self.floor()) == Nanos::ZERO // O4, I2
+            let floor = Nanos::from_nanos(self.floor.load(Acquire)); // O7
+            way.load(Acquire).is_nobodys() || ways.idle_after(claim.way(), floor) == Nanos::ZERO // O4, I2
         });
         let next = if is_free { claim.decided() } else { claim.cancelled() };
         if self.turn.compare_exchange(claim, next, Release, Relaxed).is_ok() {
@@ -319,9 +323,9 @@ impl Bucket {
     fn raise_floor(&self, to: Nanos) {
         let mut floor = self.floor.load(Relaxed); // O6
         while floor < to.as_nanos() {
-            match self.floor.compare_exchange(floor, to.as_nanos(), Relaxed, Relaxed) {
-                Ok(_) => return, // O6
-                Err(higher) => floor = higher,
+            match self.floor.compare_exchange(floor, to.as_nanos(), Release, Relaxed) {
+                Ok(_) => return,               // O8
+                Err(higher) => floor = higher, // O6
             }
         }
     }

@@ -161,6 +161,66 @@ fn a_lowered_region_is_attached_to() {
     of(TwoWindow::builder(9, MINUTE).config().unwrap());
 }
 
+/// And one of a raising, which holds more than the first limit.
+#[test]
+fn a_raised_region_is_attached_to() {
+    fn of<C: ChangingConfig>(config: C) {
+        let builder = Region::builder(config).limiters(1).keys(7).time(Time::Caller).live();
+        let ([first, _], file) = twice(builder);
+        first.set_rules(&[rule(9)]).unwrap();
+        assert_eq!((takes(&first, at(1)), key_takes(&first, at(1))), (9, 9));
+        let late = builder.attach_fd(&file).unwrap();
+        assert_eq!((takes(&late, at(2)), key_takes(&late, at(2))), (0, 0));
+        assert_eq!(late.limiter(0).unwrap().peek_at(0, at(2)).unwrap().limit, 9);
+        assert_eq!((takes(&late, at(200)), key_takes(&late, at(200))), (9, 9));
+    }
+    of(Log::builder(3, MINUTE).capacity(10).config().unwrap());
+    of(Window::builder(3, MINUTE).config().unwrap());
+    of(Fixed::builder(3, MINUTE).config().unwrap());
+    of(TwoWindow::builder(3, MINUTE).config().unwrap());
+}
+
+#[test]
+fn any_number_of_rules_comes_and_goes() {
+    let ([first, second], file) = twice(log());
+    let (ours, theirs) = (first.limiter(0).unwrap(), second.limiter(0).unwrap());
+    assert_eq!(takes(&first, at(0)), 3);
+    let most: Vec<_> = (1..).take(tollgate::RULES_MAX).map(|n| Rule::new(2 + n, MINUTE * n as u32)).collect();
+    first.set_rules(&most).unwrap();
+    assert_eq!((&second.rules()[..], &inspect_fd(&file).unwrap().rules[..]), (&most[..], &most[..]));
+    assert!((0..most.len()).all(|rule| theirs.usage_at(rule, at(1)) == Some(3)));
+    assert_eq!((takes(&second, at(1)), takes(&first, at(60))), (0, 1), "4 in two minutes");
+    second.set_rules(&[rule(4)]).unwrap();
+    assert_eq!(
+        (ours.usage_at(0, at(60)), ours.usage_at(1, at(60)), takes(&first, at(60))),
+        (Some(1), None, 3)
+    );
+    first.set_rules(&[Rule::new(10, Duration::from_nanos(1))]).unwrap();
+    assert_eq!((takes(&second, at(500)), takes(&first, at(500))), (10, 0));
+    second.set_rules(&[Rule::new(10, 100 * MINUTE)]).unwrap();
+    assert_eq!(takes(&first, at(501)), 0);
+}
+
+#[test]
+fn keys_go_by_the_rules_in_force() {
+    let ([first, second], _file) = twice(log().when_full(WhenFull::Refuse));
+    first.set_rules(&[rule(9)]).unwrap();
+    let keys = second.keys().unwrap();
+    let key = |n: u64| n.to_le_bytes();
+    assert!((0..14).all(|n| keys.try_acquire_at(&key(n), 7, at(1))));
+    assert_eq!(keys.len(), 14, "more than the first limit, and each has a place");
+    assert_eq!(keys.peek_at(&key(3), 1, at(2)).unwrap().remaining, 2);
+    for answer in [keys.check_at(&key(14), 7, at(2)), keys.peek_at(&key(14), 7, at(2))] {
+        let denied = answer.unwrap_err();
+        assert_eq!(denied.reason, Reason::Full { retry_after: at(59) });
+        assert_eq!(denied.quota.limit, 9);
+    }
+    first.set_rules(&[Rule::new(9, 60 * MINUTE)]).unwrap();
+    assert_eq!(keys.usage_at(&key(3), 0, at(100)), Some(7));
+    let reason = keys.check_at(&key(14), 1, at(100)).unwrap_err().reason;
+    assert_eq!(reason, Reason::Full { retry_after: at(3501) }, "no place is idle now");
+}
+
 /// What the rules before charged no more is not charged again by a longer window, to keys whose place was taken meanwhile.
 #[test]
 fn a_longer_window_finds_what_is_left() {
@@ -172,8 +232,35 @@ fn a_longer_window_finds_what_is_left() {
     assert!(take(100, 1, 70), "the first place is idle under a minute");
     second.set_rules(&[Rule::new(3, 3 * MINUTE)]).unwrap();
     assert!(!take(1, 1, 80), "who kept its place is charged for longer");
+    assert_eq!(keys.usage_at(&1_u64.to_le_bytes(), 0, at(80)), Some(3));
     assert!(!take(0, 1, 80), "now no place is idle");
     assert!(take(0, 3, 190), "and what had left with its place is forgotten");
+}
+
+/// A place is handed on with what lies in it, which a longer window charges again: to its new key. Not where the rules had that
+/// window before: then it was not handed on.
+#[test]
+fn a_longer_window_charges_a_key_for_those_before() {
+    fn of<C: ChangingConfig>(config: C, longer: &[Rule], at_first: u64, then: u64) {
+        let builder = Region::builder(config).keys(7).time(Time::Caller).when_full(WhenFull::Refuse).live();
+        let ([first, second], _file) = twice(builder);
+        let keys = first.keys().unwrap();
+        let take = |n: u64, cost, now| keys.try_acquire_at(&n.to_le_bytes(), cost, at(now));
+        let used = |rule, now| keys.usage_at(&14_u64.to_le_bytes(), rule, at(now)).unwrap();
+        assert!((0..14).all(|n| take(n, 3, 10)));
+        assert_eq!(take(14, 1, 90), at_first > 0, "the first place is idle under a minute");
+        assert_eq!(used(0, 90), at_first);
+        second.set_rules(longer).unwrap();
+        assert_eq!(used(longer.len() - 1, 91), then);
+        assert!(!take(14, 1, 91), "3 in an hour, or no place");
+        assert!(take(14, 3, 90 + 3600 + 600), "for up to that window");
+    }
+    let hour = Rule::new(3, 60 * MINUTE);
+    let log = Log::builder(3, MINUTE).capacity(10);
+    of(log.config().unwrap(), &[hour], 1, 4);
+    of(log.config().unwrap(), &[rule(3), hour], 1, 4);
+    of(Window::builder(3, MINUTE).window_max(60 * MINUTE).config().unwrap(), &[hour], 1, 4);
+    of(log.rule(10, 60 * MINUTE).config().unwrap(), &[hour], 0, 0);
 }
 
 /// Bytes that no process leaves: they are told at the attachment, and later leave a process with the rules that it has.

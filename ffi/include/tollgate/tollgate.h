@@ -1539,7 +1539,9 @@ TOLLGATE_API int tollgate_shm_inspect_fd(int fd, struct tollgate_shm_info_t *out
  * `rules`. Any process of the region may do so, any number of them at once; one that dies inside of it leaves the old rules or the
  * new.
  *
- * Permits taken so far stay taken, as far as the rules before still charged them. A call that overlaps this is judged by the old rules or by the
+ * Permits taken so far stay taken, as far as the rules before still charged them. When a window is lengthened or a longer rule added, a key
+ * may also be charged, for up to that window, for what the keys before it took of its place: a region made from the start with the longer
+ * window, its limit as high as the capacity, has no such case. A call that overlaps this is judged by the old rules or by the
  * new, whole; one that begins later, in any process, by the new. What may change is said at `tollgate_set_rules`.
  *
  * Errors, which change nothing: TOLLGATE_E_NULL, TOLLGATE_E_ALIGN: of either pointer.   TOLLGATE_E_INVALID: rules that these limiters
