@@ -33,6 +33,8 @@ pub struct Model {
     pub expect: Expect,
     /// Whether it is too long for every change, and runs by a command.
     pub long: bool,
+    /// Whether random schedules are run as well.
+    pub by_chance: bool,
 }
 
 /// What must come out of a model.
@@ -99,7 +101,15 @@ impl Subject {
     fn model(&self, scenario: Scenario) -> Model {
         let name = format!("{}: {}", self.name, scenario.name());
         let check = self.check.clone().scenario(scenario);
-        Model { name, check, exhaustive: false, frozen: None, expect: Expect::Pass, long: false }
+        Model {
+            name,
+            check,
+            exhaustive: false,
+            frozen: None,
+            expect: Expect::Pass,
+            long: false,
+            by_chance: true,
+        }
     }
 }
 
@@ -121,8 +131,14 @@ impl Model {
         self
     }
 
+    /// What is documented breaks in one random schedule of many.
     fn documented(mut self) -> Self {
         self.expect = Expect::Documented;
+        self.not_by_chance()
+    }
+
+    fn not_by_chance(mut self) -> Self {
+        self.by_chance = false;
         self
     }
 }

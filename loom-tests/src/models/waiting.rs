@@ -251,6 +251,7 @@ pub(super) fn add(models: &mut Vec<Model>) {
                     .thread([acquire(Sleepers::ALONE, 30)])
                     .after([audit]),
             )
-            .exhaustive(),
+            .exhaustive()
+            .not_by_chance(), // There is one thread.
     ]);
 }
