@@ -233,9 +233,10 @@ fn flat(report: &Report) -> Vec<Goal> {
 /// What a limiter for each key can not do without, step by step.
 fn keys_floor(report: &Report, keys: u64, path: Path, ours: &'static str) -> String {
     let took = |name| ns(report.keyed.times.median(&keyed::Label { name, keys, path, threads: 1 }));
-    let [hash, lines, lock] = keyed::FLOORS.map(took);
+    let floors = if ours == keyed::OURS_FAST { keyed::FLOORS_FAST } else { keyed::FLOORS };
+    let [hash, lines, lock] = floors.map(took);
     format!(
-        "SipHash alone takes {hash} ns, with the two cache lines of the key and its state {lines}, with a lock around them {lock}; ours takes {}, and \
+        "The hash alone takes {hash} ns, with the two cache lines of the key and its state {lines}, with a lock around them {lock}; ours takes {}, and \
          governor {}. Ours looks besides, every few calls, for a key that is idle, in a row that no cache holds when the keys are many; \
          governor's keys stay until they are told to go.",
         took(ours),

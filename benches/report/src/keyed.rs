@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use foldhash::fast::RandomState as Fast;
 use tollgate::{Class, Gcra, Keyed, Log, Nanos, WhenFull};
 use tollgate_benches::{START, uniform};
 
@@ -51,6 +52,9 @@ pub(crate) const GOVERNOR_FAST: &str = "governor, foldhash";
 /// Three floors, each with one thing more.
 pub(crate) const FLOORS: [&str; 3] =
     ["floor: SipHash alone", "floor: and the key's two lines", "floor: and a lock"];
+/// The same with the other hasher.
+pub(crate) const FLOORS_FAST: [&str; 3] =
+    ["floor: foldhash alone", "floor, foldhash: and the key's two lines", "floor, foldhash: and a lock"];
 pub(crate) const KEYS: [u64; 2] = [100_000, 1_000_000];
 
 type Build = fn(u64, Path) -> Option<Box<dyn ByKey>>;
@@ -65,14 +69,17 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const PLENTY: u32 = 1_000_000;
 
 /// Refused: one permit an hour, or five, and they are taken.
-const LINEUP: [(&str, Build); 8] = [
-    (FLOORS[0], |keys, path| floor(keys, Step::Hash, path)),
-    (FLOORS[1], |keys, path| floor(keys, Step::Rows, path)),
-    (FLOORS[2], |keys, path| floor(keys, Step::Locks, path)),
+const LINEUP: [(&str, Build); 11] = [
+    (FLOORS[0], |keys, path| floor::<RandomState>(keys, Step::Hash, path)),
+    (FLOORS[1], |keys, path| floor::<RandomState>(keys, Step::Rows, path)),
+    (FLOORS[2], |keys, path| floor::<RandomState>(keys, Step::Locks, path)),
     (OURS, |keys, path| bucket::<RandomState>(keys, path)),
     (GOVERNOR, |_, path| governor::<RandomState>(path)),
-    (OURS_FAST, |keys, path| bucket::<foldhash::fast::RandomState>(keys, path)),
-    (GOVERNOR_FAST, |_, path| governor::<foldhash::fast::RandomState>(path)),
+    (FLOORS_FAST[0], |keys, path| floor::<Fast>(keys, Step::Hash, path)),
+    (FLOORS_FAST[1], |keys, path| floor::<Fast>(keys, Step::Rows, path)),
+    (FLOORS_FAST[2], |keys, path| floor::<Fast>(keys, Step::Locks, path)),
+    (OURS_FAST, |keys, path| bucket::<Fast>(keys, path)),
+    (GOVERNOR_FAST, |_, path| governor::<Fast>(path)),
     ("log of 5", |keys, path| {
         let config = Log::builder(5, HOUR).config().expect("a configuration that is valid");
         if path == Path::Refused { ours::<RandomState>(keys, config) } else { None }
@@ -82,8 +89,8 @@ const LINEUP: [(&str, Build); 8] = [
 /// Those that two threads call, too.
 const CROWDED: [&str; 3] = [OURS, GOVERNOR, "log of 5"];
 
-fn floor(keys: u64, step: Step, path: Path) -> Option<Box<dyn ByKey>> {
-    Some(Box::new(KeysFloor::new(keys, step, path == Path::Admitted)))
+fn floor<S: Hasher>(keys: u64, step: Step, path: Path) -> Option<Box<dyn ByKey>> {
+    Some(Box::new(KeysFloor::<S>::new(keys, step, path == Path::Admitted)))
 }
 
 fn bucket<S: Hasher>(keys: u64, path: Path) -> Option<Box<dyn ByKey>> {
@@ -109,7 +116,8 @@ fn ours<S: Hasher>(keys: u64, class: impl Into<Class>) -> Option<Box<dyn ByKey>>
 
 /// Whose limiter a row is compared with: governor's, with the same hasher.
 pub(crate) fn partner(name: &str) -> &'static str {
-    if name == OURS_FAST || name == GOVERNOR_FAST { GOVERNOR_FAST } else { GOVERNOR }
+    let is_fast = [OURS_FAST, GOVERNOR_FAST].contains(&name) || FLOORS_FAST.contains(&name);
+    if is_fast { GOVERNOR_FAST } else { GOVERNOR }
 }
 
 fn batch(limiter: &impl ByKey, keys: &[u64], from: Nanos, step: Nanos) -> u64 {
@@ -143,7 +151,7 @@ impl<S: Hasher> ByKey for GovernorKeyed<S> {
     }
 }
 
-impl ByKey for KeysFloor {
+impl<S: Hasher> ByKey for KeysFloor<S> {
     #[inline(always)]
     fn try_acquire(&self, key: u64, now: Nanos) -> bool {
         self.try_acquire(key, now)

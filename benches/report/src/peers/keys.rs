@@ -1,7 +1,7 @@
 //! What a limiter for each key can not do without, step by step.
 
 use std::{
-    hash::{BuildHasher, RandomState},
+    hash::BuildHasher,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -17,8 +17,8 @@ const SHARE: u64 = 16_000;
 
 /// A key's hash; the cache lines where it would be found, of a table as large as one that holds the keys; and a CAS of its
 /// state, or a load and a compare. It finds no key: it is here for its cost.
-pub(crate) struct KeysFloor {
-    hasher: RandomState,
+pub(crate) struct KeysFloor<S> {
+    hasher: S,
     rows: Box<[Row]>,
     locks: Box<[Lock]>,
     admits: bool,
@@ -43,12 +43,12 @@ struct Row {
     places: [(u64, AtomicU64); ROW],
 }
 
-impl KeysFloor {
+impl<S: BuildHasher + Default> KeysFloor<S> {
     pub(crate) fn new(keys: u64, step: Step, admits: bool) -> Self {
         let (rows, locks) = (keys.div_ceil(ROW as u64), keys.div_ceil(SHARE));
         let row = |row| Row { tags: row, places: [const { (u64::MAX, AtomicU64::new(u64::MAX)) }; ROW] };
         Self {
-            hasher: RandomState::new(),
+            hasher: S::default(),
             rows: (0..if step >= Step::Rows { rows } else { 0 }).map(row).collect(),
             locks: (0..if step >= Step::Locks { locks } else { 0 }).map(|_| Lock::default()).collect(),
             admits,
