@@ -359,13 +359,13 @@ impl<S: Settings> Published<S> {
     }
 
     /// What all began with.
-    #[cfg_attr(not(any(feature = "shared", tollgate_loom)), allow(dead_code))]
+    #[cfg(any(feature = "shared", tollgate_loom))]
     pub(crate) fn first(&self) -> &S {
         &self.first
     }
 
     /// Replaces the present configuration, unless somebody else is just doing so: nobody waits.
-    #[cfg_attr(not(any(feature = "shared", tollgate_loom)), allow(dead_code))]
+    #[cfg(any(feature = "shared", tollgate_loom))]
     pub(crate) fn try_replace(&self, next: &S) {
         if let Some(mut present) = self.present.try_lock() {
             self.publish(next);
@@ -374,7 +374,7 @@ impl<S: Settings> Published<S> {
     }
 
     /// Holds up who would replace it.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "shared"))]
     pub(crate) fn hold<R>(&self, during: impl FnOnce() -> R) -> R {
         let _held = self.present.lock();
         during()

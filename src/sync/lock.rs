@@ -29,7 +29,9 @@ impl<T> core::fmt::Debug for Lock<T> {
 
 #[cfg(feature = "std")]
 mod system {
-    use std::sync::{Mutex, PoisonError, TryLockError};
+    #[cfg(any(test, feature = "shared"))]
+    use std::sync::TryLockError;
+    use std::sync::{Mutex, PoisonError};
 
     /// A value that one thread at a time may reach.
     pub(crate) struct Lock<T>(Mutex<T>);
@@ -49,7 +51,7 @@ mod system {
         }
 
         /// `None`: another thread has it. Nobody waits.
-        #[cfg_attr(not(feature = "shared"), allow(dead_code))]
+        #[cfg(any(test, feature = "shared"))]
         pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
             match self.0.try_lock() {
                 Ok(guard) => Some(guard),
@@ -132,7 +134,7 @@ mod spin {
         }
 
         /// `None`: another thread has it. Nobody waits.
-        #[cfg_attr(not(any(test, tollgate_loom)), allow(dead_code))]
+        #[cfg(any(test, tollgate_loom))]
         pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
             self.try_hold().then(|| self.guard())
         }
